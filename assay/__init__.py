@@ -1,0 +1,1 @@
+"""assay: closed-form theory of deep networks, put to the test."""

@@ -1,0 +1,1 @@
+"""Networks: the same quantities, measured on PyTorch models."""

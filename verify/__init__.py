@@ -1,0 +1,1 @@
+"""Judgement: claims, decision rules, controls, runner, report and the command line."""
