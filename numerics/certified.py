@@ -22,7 +22,7 @@ from .value import Value
 __all__ = ["certified", "field_of", "sign"]
 
 GUARD_BITS = 40
-MOST_BITS = 2_000_000
+MOST_BITS = 200_000
 
 
 def _rational(value: Any) -> Any:

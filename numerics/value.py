@@ -142,7 +142,7 @@ def _string(number: Decimal, digits: int) -> str:
     # An estimate keeps the 17 digits that identify its double; a decimal of fewer digits is printed as it is.
     rounded = Context(prec=max(digits, 17)).plus(number)
     exponent = rounded.adjusted()
-    text = format(rounded, "f") if -6 <= exponent < 21 else format(rounded, "e")
+    text = format(rounded, "f") if -6 <= exponent < max(21, digits) else format(rounded, "e")
     if "." in text and "e" not in text:
         text = text.rstrip("0").rstrip(".") if len(text) > digits + 12 else text
     return text

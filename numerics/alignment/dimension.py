@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import flint
+
 from ..certified import certified, sign
 from ..evaluate import evaluates
 from ..value import Value
@@ -27,11 +29,14 @@ def dimension_of(rho: Any, noise: Any) -> Any:
 
 
 def smaller(*dimensions: Any) -> Any:
-    """The least of several dimensions, some of them inf."""
-    least = dimensions[0]
-    for each in dimensions[1:]:
-        if isinstance(least, float) or (not isinstance(each, float) and sign(each - least) < 0):
-            least = each
+    """The least of several dimensions, some of them inf. Of balls the enclosure of the least: equal ones need no decision."""
+    finite = [each for each in dimensions if not isinstance(each, float)]
+    if not finite:
+        return math.inf
+    least = finite[0]
+    for each in finite[1:]:
+        # In the same-law case two of the three coincide: a comparison of balls would never be decided.
+        least = flint.arb(least).min(each) if isinstance(each, flint.arb) else min(least, each)
     return least
 
 

@@ -1,0 +1,147 @@
+"""The rules that a claim carries: each plans its draws, runs the experiment, decides, and tries every control.
+
+The statistics are in `verify.rules`; here they meet formulas, cases and random streams.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from empirics.measurement import Measurement
+
+from . import rules
+from .claim import Case, Claim
+from .outcome import ControlSeen, Outcome
+from .randomness import generator
+from .rules import Verdict
+
+__all__ = ["Asymptotic", "Equality", "Trend", "UpperBound", "conclude"]
+
+
+def conclude(verdict: Verdict, controls: Sequence[ControlSeen], note: str) -> tuple[Verdict, str]:
+    """A confirmation in which a control survived shows nothing: it becomes vacuous, and says which."""
+    survived = [each.name for each in controls if not each.refuted]
+    if verdict == Verdict.confirmed and survived:
+        return Verdict.vacuous, f"control survived: {', '.join(survived)}"
+    return verdict, note
+
+
+@dataclass(frozen=True)
+class Equality:
+    """The measured quantity equals the predicted one.
+
+    `measure(case, rng, draws) -> Measurement`. The draws are planned so that every control lies beyond 8 standard errors,
+    from `spread(case)`, the standard deviation of a single draw's contribution to the estimate; or they are given.
+    """
+
+    spread: Callable[[Case], float] | None = None
+    draws: int | None = None
+    least: int = 1000
+    most: int = 5_000_000
+    kind: str = "equality"
+    one_sided: bool = False
+
+    def judge(self, claim: Claim, seed: int, alpha: float) -> Outcome:
+        """Two stages: the second, with 4 times the draws and a stream of its own, only where the first raises an alarm."""
+        case = _case(claim)
+        prediction = case.prediction()
+        value, radius = float(prediction), float(prediction.radius)
+        rivals = [(control.name, control.value(case)) for control in claim.controls]
+        draws = self.draws or 0
+        if self.spread is not None:
+            draws = max(self.least, rules.draws_for(self.spread(case), value, [rival for _, rival in rivals]))
+        if draws > self.most:
+            note = f"{draws} draws would bring every control beyond 8 standard errors; at most {self.most} are made"
+            return Outcome(Verdict.undecided, None, "z", 0, note, prediction.to_dict())
+        stages: list[Measurement] = []
+
+        def measure(count: int, stage: int) -> Measurement:
+            stages.append(claim.measure(case, generator(seed, claim.id, stage), count))
+            return stages[-1]
+
+        decision = rules.equality(measure, value, radius, draws)
+        controls = tuple(_control_z(name, rival, stages[0]) for name, rival in rivals)
+        verdict, note = conclude(decision.verdict, controls, decision.note)
+        return Outcome(
+            verdict,
+            decision.statistic,
+            "z",
+            decision.draws,
+            note,
+            prediction.to_dict(),
+            stages[-1].to_dict(),
+            controls,
+            decision.details,
+        )
+
+
+def _case(claim: Claim) -> Case:
+    if claim.case is None:
+        raise ValueError(f"{claim.id}: this rule needs a formula to predict with")
+    return claim.case
+
+
+def _control_z(name: str, rival: float, seen: Measurement) -> ControlSeen:
+    z = seen.z(rival)
+    return ControlSeen(name, rival, abs(z), abs(z) > rules.REFUTE_Z)
+
+
+@dataclass(frozen=True)
+class UpperBound:
+    """The frequency of an event stays below the predicted bound.
+
+    `measure(case, rng, draws)` returns booleans, True where the event happened. Controls tighten the bound, so only a law
+    that attains it can kill them: `attained(rng, case, draws)` samples one at the case `attaining`, where the bound is the
+    probability itself.
+    """
+
+    attaining: Mapping[str, Any]
+    attained: Callable[[Case, np.random.Generator, int], np.ndarray]
+    draws: int = 20_000
+    batches: int = 20
+    kind: str = "upper bound"
+    one_sided: bool = True
+
+    def judge(self, claim: Claim, seed: int, alpha: float) -> Outcome:
+        """A betting e-process on the violations, its draws fixed beforehand; the controls on the attaining law."""
+        case = _case(claim)
+        prediction = case.prediction()
+        bound = float(prediction)
+        events = np.asarray(claim.measure(case, generator(seed, claim.id), self.draws), dtype=bool)
+        decision = rules.upper_bound([int(part.sum()) for part in np.array_split(events, self.batches)],
+                                     [len(part) for part in np.array_split(events, self.batches)], bound, alpha)
+        tight = Case(case.formula.id, self.attaining)
+        probability = tight.value()
+        rivals = [(control.name, control.value(tight)) for control in claim.controls]
+        planned = rules.bernoulli_draws_for(probability, [rival for _, rival in rivals])
+        hits = int(np.count_nonzero(self.attained(tight, generator(seed, claim.id, 1), planned)))
+        controls = tuple(self._control(name, rival, hits, planned, alpha) for name, rival in rivals)
+        verdict, note = conclude(decision.verdict, controls, decision.note)
+        frequency = events.mean()
+        measured = Measurement(
+            float(frequency), math.sqrt(frequency * (1 - frequency) / len(events)), unit="draw", count=len(events)
+        )
+        details = {"bound_attained": probability, "frequency_attained": hits / planned, "draws_attained": planned}
+        return Outcome(
+            verdict,
+            decision.statistic,
+            "log e",
+            decision.draws,
+            note,
+            prediction.to_dict(),
+            measured.to_dict(),
+            controls,
+            details | dict(decision.details),
+        )
+
+    @staticmethod
+    def _control(name: str, rival: float, hits: int, draws: int, alpha: float) -> ControlSeen:
+        frequency = hits / draws
+        error = math.sqrt(frequency * (1 - frequency) / draws)
+        log_e = rules.log_e_value(hits, draws, rival)
+        return ControlSeen(name, rival, abs(frequency - rival) / error if error else math.inf, log_e > -math.log(alpha))
