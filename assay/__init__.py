@@ -15,18 +15,26 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from theory import Formula, InputError, catalogue, formula
+from .layers import own_layers
 
 if TYPE_CHECKING:
     from empirics.subject import Subject
     from numerics import Prediction
+    from theory import Formula, InputError, catalogue, formula
     from verify.claim import claim
     from verify.runner import Run
 
 __all__ = ["Formula", "InputError", "Subject", "catalogue", "claim", "formula", "predict", "verify"]
 __version__ = "0.1.0"
 
-_LAZY = {"Subject": "empirics.subject", "claim": "verify.claim"}
+_LAZY = {
+    "Formula": "theory",
+    "InputError": "theory",
+    "Subject": "empirics.subject",
+    "catalogue": "theory",
+    "claim": "verify.claim",
+    "formula": "theory",
+}
 
 
 def predict(id: str, *, digits: int | None = None, **inputs: Any) -> Prediction:
@@ -35,6 +43,7 @@ def predict(id: str, *, digits: int | None = None, **inputs: Any) -> Prediction:
     Inputs are numbers, arrays or text as on the command line; one scalar may be a list. Returns a Prediction with
     `value`, `radius`, `kind`, `to_dict()`. Raises InputError for what it refuses.
     """
+    own_layers()
     from numerics import predict as evaluate
 
     return evaluate(id, inputs, digits=digits)
@@ -45,6 +54,7 @@ def verify(*selection: str, level: str = "quick", seed: int = 0, jobs: int | Non
 
     As `assay verify` on the command line, without its printing; the report is written beside the receipts.
     """
+    own_layers()
     from pathlib import Path
 
     from verify.report import write_report
@@ -59,5 +69,6 @@ def verify(*selection: str, level: str = "quick", seed: int = 0, jobs: int | Non
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
+        own_layers()
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'assay' has no attribute {name!r}")

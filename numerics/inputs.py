@@ -25,14 +25,14 @@ PSD_TOLERANCE = 1e-10
 """An eigenvalue below -1e-10 times the largest refuses a covariance; rounding of a singular one stays above."""
 
 
-def admit(formula: Formula, raw: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
+def admit(formula: Formula, raw: Mapping[str, Any], *, partial: bool = False) -> tuple[dict[str, Any], str | None]:
     """The admitted inputs in the formula's order, and the name of the one scalar given as a list (a curve), or None.
 
-    Raises InputError for an unknown, missing or out-of-domain input, naming parameter, value and domain.
+    `partial` lets required inputs be missing (they are admitted as None). Raises InputError for an unknown, missing or out-of-domain input, naming parameter, value and domain.
     """
     given = {formula.parameter(name).name: value for name, value in raw.items() if value is not None}
     missing = [each.name for each in formula.parameters if each.required and each.name not in given]
-    if missing:
+    if missing and not partial:
         one_row = [n for n, v in given.items() if formula.parameter(n).domain.kind == "covariance" and _one_row_text(v)]
         hint = f' In a shell a matrix needs quotes: {one_row[0]}="2,1;1,3".' if one_row else ""
         example = " ".join(f"{name}={value}" for name, value in formula.example.items())

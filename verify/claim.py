@@ -41,7 +41,7 @@ class Level(enum.StrEnum):
 class Case(Mapping[str, Any]):
     """One point at which a formula is put to the test: inputs as typed, readable as floats by attribute.
 
-    `label` is the name under which a claim lists the case; experiments may read a law or a setting from it.
+    Inputs may be left out where the claim brings a prediction of its own. `label` is the name under which a claim lists the case; experiments may read a law or a setting from it.
 
     >>> case = Case("alignment.n_eff", {"M": "4", "K": "9"})
     >>> case.M, round(case.value(), 4)
@@ -54,7 +54,7 @@ class Case(Mapping[str, Any]):
         self.label = label
         self.formula: Formula = formula_of(id)
         self.inputs = dict(inputs)
-        self._admitted, curve = admit(self.formula, self.inputs)
+        self._admitted, curve = admit(self.formula, self.inputs, partial=True)
         if curve is not None:
             raise InputError(f"a case of {id} is one point; {curve} is a list")
 

@@ -28,25 +28,24 @@ app = typer.Typer(
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status: 0 to 3 by what was found, 2 usage, 70 fault, 130 interrupted."""
-    import click
-
     try:
         result = app(args=arguments, standalone_mode=False)
         return result if isinstance(result, int) else 0
     except InputError as refusal:
         _complain(str(refusal))
         return USAGE
-    except click.exceptions.Exit as leave:
+    except typer.Exit as leave:
         return leave.exit_code
-    except (click.exceptions.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         _complain("interrupted; `assay verify --resume FOLDER` goes on where it stopped")
         return INTERRUPTED
-    except click.ClickException as usage:
-        _complain(usage.format_message())
-        return USAGE
     except BrokenPipeError:
         return 0
     except Exception as fault:
+        # typer has carried its own copy of click since 0.16: its usage errors are known by what they can do.
+        if hasattr(fault, "format_message"):
+            _complain(" ".join(fault.format_message().split()))
+            return USAGE
         import traceback
 
         traceback.print_exc()

@@ -14,6 +14,8 @@ import numpy as np
 
 from empirics.measurement import Measurement
 
+from numerics import Value
+
 from . import rules
 from .claim import Case, Claim
 from .outcome import ControlSeen, Outcome
@@ -37,19 +39,21 @@ class Equality:
 
     `measure(case, rng, draws) -> Measurement`. The draws are planned so that every control lies beyond 8 standard errors,
     from `spread(case)`, the standard deviation of a single draw's contribution to the estimate; or they are given.
+    `predicted(case)` stands in for the catalogue's value where the prediction needs more than the case's inputs.
     """
 
     spread: Callable[[Case], float] | None = None
     draws: int | None = None
     least: int = 1000
     most: int = 5_000_000
+    predicted: Callable[[Case], float] | None = None
     kind: str = "equality"
     one_sided: bool = False
 
     def judge(self, claim: Claim, seed: int, alpha: float) -> Outcome:
         """Two stages: the second, with 4 times the draws and a stream of its own, only where the first raises an alarm."""
         case = _case(claim)
-        prediction = case.prediction()
+        prediction = _predicted(case, self.predicted)
         value, radius = float(prediction), float(prediction.radius)
         rivals = [(control.name, control.value(case)) for control in claim.controls]
         draws = self.draws or 0
@@ -76,7 +80,7 @@ class Equality:
             prediction.to_dict(),
             stages[-1].to_dict(),
             controls,
-            decision.details,
+            {**decision.details, **_drawn(stages[-1])},
         )
 
 
@@ -95,38 +99,34 @@ def _control_z(name: str, rival: float, seen: Measurement) -> ControlSeen:
 class UpperBound:
     """The frequency of an event stays below the predicted bound.
 
-    `measure(case, rng, draws)` returns booleans, True where the event happened. Controls tighten the bound, so only a law
-    that attains it can kill them: `attained(rng, case, draws)` samples one at the case `attaining`, where the bound is the
-    probability itself.
+    `measure(case, rng, draws)` returns booleans, True where the event happened, or a Measurement of its frequency.
+    Controls tighten the bound, so only a law that attains it can kill them: `attained(case, rng, draws)` samples one at
+    the inputs `attaining`, where the bound is the probability itself. `predicted(case)` as in `Equality`.
     """
 
     attaining: Mapping[str, Any]
     attained: Callable[[Case, np.random.Generator, int], np.ndarray]
     draws: int = 20_000
     batches: int = 20
+    predicted: Callable[[Case], float] | None = None
     kind: str = "upper bound"
     one_sided: bool = True
 
     def judge(self, claim: Claim, seed: int, alpha: float) -> Outcome:
         """A betting e-process on the violations, its draws fixed beforehand; the controls on the attaining law."""
         case = _case(claim)
-        prediction = case.prediction()
-        bound = float(prediction)
-        events = np.asarray(claim.measure(case, generator(seed, claim.id), self.draws), dtype=bool)
-        decision = rules.upper_bound([int(part.sum()) for part in np.array_split(events, self.batches)],
-                                     [len(part) for part in np.array_split(events, self.batches)], bound, alpha)
+        prediction = _predicted(case, self.predicted)
+        seen = claim.measure(case, generator(seed, claim.id), self.draws)
+        measured, batches = _batches(seen, self.batches)
+        decision = rules.upper_bound(*batches, float(prediction), alpha)
         tight = Case(case.formula.id, self.attaining)
         probability = tight.value()
         rivals = [(control.name, control.value(tight)) for control in claim.controls]
         planned = rules.bernoulli_draws_for(probability, [rival for _, rival in rivals])
         hits = int(np.count_nonzero(self.attained(tight, generator(seed, claim.id, 1), planned)))
-        controls = tuple(self._control(name, rival, hits, planned, alpha) for name, rival in rivals)
+        controls = tuple(_control_bound(name, rival, hits, planned, alpha) for name, rival in rivals)
         verdict, note = conclude(decision.verdict, controls, decision.note)
-        frequency = events.mean()
-        measured = Measurement(
-            float(frequency), math.sqrt(frequency * (1 - frequency) / len(events)), unit="draw", count=len(events)
-        )
-        details = {"bound_attained": probability, "frequency_attained": hits / planned, "draws_attained": planned}
+        attained = {"bound": probability, "frequency": hits / planned, "draws": planned}
         return Outcome(
             verdict,
             decision.statistic,
@@ -136,12 +136,33 @@ class UpperBound:
             prediction.to_dict(),
             measured.to_dict(),
             controls,
-            details | dict(decision.details),
+            {**decision.details, "attaining_law": attained, **_drawn(measured)},
         )
 
-    @staticmethod
-    def _control(name: str, rival: float, hits: int, draws: int, alpha: float) -> ControlSeen:
-        frequency = hits / draws
-        error = math.sqrt(frequency * (1 - frequency) / draws)
-        log_e = rules.log_e_value(hits, draws, rival)
-        return ControlSeen(name, rival, abs(frequency - rival) / error if error else math.inf, log_e > -math.log(alpha))
+
+def _predicted(case: Case, predicted: Callable[[Case], float] | None) -> Value:
+    return case.prediction().value if predicted is None else Value.estimate(predicted(case), 0.0)
+
+
+def _drawn(measured: Measurement) -> dict[str, Any]:
+    """What the experiment wants the report to draw."""
+    return {"series": measured.settings["series"]} if "series" in measured.settings else {}
+
+
+def _batches(seen: Any, count: int) -> tuple[Measurement, tuple[list[int], list[int]]]:
+    """(frequency as a Measurement, (violations, draws) batch by batch); a Measurement is one batch."""
+    if isinstance(seen, Measurement):
+        return seen, ([round(seen.estimate * seen.count)], [seen.count])
+    events = np.asarray(seen, dtype=bool)
+    frequency = float(events.mean())
+    error = math.sqrt(frequency * (1 - frequency) / len(events))
+    parts = np.array_split(events, count)
+    measured = Measurement(frequency, error, unit="draw", count=len(events))
+    return measured, ([int(part.sum()) for part in parts], [len(part) for part in parts])
+
+
+def _control_bound(name: str, rival: float, hits: int, draws: int, alpha: float) -> ControlSeen:
+    frequency = hits / draws
+    error = math.sqrt(frequency * (1 - frequency) / draws)
+    refuted = rules.log_e_value(hits, draws, rival) > -math.log(alpha)
+    return ControlSeen(name, rival, abs(frequency - rival) / error if error else math.inf, bool(refuted))

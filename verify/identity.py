@@ -23,7 +23,7 @@ from .rules import Verdict
 __all__ = ["Derived", "Mutant", "Routes", "derivations", "distance"]
 
 PRECISIONS = (15, 50)
-POINTS = 12
+POINTS = 24
 
 
 class Mutant(Control):
@@ -72,7 +72,7 @@ def distance(formula: Formula, one: Any, other: Any, rng: Any) -> tuple[float, s
 
     if simplify(one - other) == 0:
         return 0.0, "difference 0 in SymPy"
-    symbols = sorted((one - other).free_symbols, key=str)
+    symbols = sorted(one.free_symbols | other.free_symbols, key=str)
     worst = 0.0
     for _ in range(POINTS):
         point = {symbol: _point(formula, symbol, rng) for symbol in symbols}
@@ -86,13 +86,15 @@ def distance(formula: Formula, one: Any, other: Any, rng: Any) -> tuple[float, s
 
 
 def _point(formula: Formula, symbol: Any, rng: Any) -> Any:
-    """A parameter within its typical range, a word anywhere positive; multiples of 1/64."""
+    """A parameter within its typical range, a word anywhere positive; multiples of 1/64, so that delta stays below 1."""
     from sympy import Rational
 
     known = {each.name: each for each in formula.parameters}
     low, high = known[symbol.name].typical or (0, 4) if symbol.name in known else (0, 4)
     if symbol.name in known and known[symbol.name].domain.kind == "integer":
         return int(rng.integers(max(1, int(low)), int(high) + 1))
+    if low > 0 and high > 10 * low:  # several decades: every one of them gets its share
+        return Rational(round(64 * math.exp(rng.uniform(math.log(low), math.log(high)))) + 1, 64)
     return Rational(int(rng.integers(math.floor(64 * low) + 1, math.ceil(64 * high))), 64)
 
 

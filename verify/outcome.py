@@ -29,7 +29,7 @@ class ControlSeen:
             "name": self.name,
             "value": plain(self.value),
             "distance": plain(self.distance),
-            "refuted": self.refuted,
+            "refuted": bool(self.refuted),
             "unit": self.unit,
             "note": self.note,
         }

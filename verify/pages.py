@@ -44,7 +44,7 @@ def catalogue_object() -> list[dict[str, str]]:
 
 def formula_text(formula: Formula) -> str:
     """A formula's page: statement, parameters, assumptions, conventions, source, and a call to copy."""
-    lines = [f"{formula.id}: {formula.title}", "", *_statement(formula), "", "parameters"]
+    lines = [*_wrap(f"{formula.id}: {formula.title}", indent=0), "", *_statement(formula), "", "parameters"]
     for each in formula.parameters:
         default = "" if each.required else f" (default {each.default})" if each.default is not None else " (optional)"
         lines += _wrap(f"{each.name}: {each.meaning}; {each.domain.describe()}{default}")
@@ -93,11 +93,11 @@ def derivation_text(formula: Formula) -> str:
     """The axioms and the steps, numbered."""
     from sympy import pretty
 
-    lines = [f"{formula.id}: {formula.title}", "", "from"]
+    lines = [*_wrap(f"{formula.id}: {formula.title}", indent=0), "", "from"]
     for axiom in formula.axioms:
         lines += _wrap(f"{axiom.name}: {axiom.text.split('; the rival')[0]}")
     for number, step in enumerate(formula.derive(), 1):
-        lines += ["", f"{number}. {step.why}"]
+        lines += ["", *_wrap(f"{number}. {step.why}", indent=0)]
         lines += textwrap.indent(_narrow(step.equation, pretty), "     ").split("\n")
     return "\n".join(lines)
 

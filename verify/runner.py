@@ -48,9 +48,10 @@ def judge_one(id: str, files: Sequence[str], seed: int, alpha: float) -> dict[st
     claim: Claim | None = None
     try:
         claim = find([id], files)[0]
-        outcome = claim.rule.judge(claim, seed, alpha)
+        seen = claim.rule.judge(claim, seed, alpha).to_dict()
+        json.dumps(seen)
     except Exception:
-        outcome = Outcome(Verdict.error, None, "none", 0, note=traceback.format_exc(limit=20))
+        seen = Outcome(Verdict.error, None, "none", 0, note=traceback.format_exc(limit=20)).to_dict()
     return {
         "schema": SCHEMA,
         "claim": id,
@@ -61,7 +62,7 @@ def judge_one(id: str, files: Sequence[str], seed: int, alpha: float) -> dict[st
         "formula": claim.formula.id if claim and claim.formula else None,
         "asked": {"inputs": {n: str(v) for n, v in claim.case.inputs.items()} if claim and claim.case else {}, "seed": seed, "alpha": alpha},
         "versions": dict(versions()) | {"code": code_version()},
-        "seen": outcome.to_dict(),
+        "seen": seen,
         "cost": {"seconds": round(time.perf_counter() - start, 3)},
     }
 

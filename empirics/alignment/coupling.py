@@ -3,7 +3,7 @@
 A per-sample gradient exists only if the samples of a batch do not interact. That is decided by experiment: the gradient
 of sample i is taken twice, at one random state, among different companions. In the same way a path that goes round the
 boundary is found: the boundary's output is held fixed while the input changes, and the network's output must not move.
-A handful of rows is enough for either, so the probes cost a few forward and backward passes over at most 9 samples.
+A handful of rows is enough for either: the probes cost a few forward and backward passes over at most 16 of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from theory import InputError
 
 from .cut import Cut, call, rows, same_random_state, tensors
 
-__all__ = ["Findings", "examine", "tolerance"]
+__all__ = ["Findings", "coupled", "examine", "row_change", "tolerance"]
 
 PROBE_ROWS = 8
 
@@ -32,22 +32,31 @@ class Findings:
 
     `broadcast`: the boundary's output has no sample axis (a position embedding); `partial`: the network also reads its
     input by a path round the boundary, None where this could not be decided; `random`: the forward pass draws random
-    numbers; `notes`: what the user should know, in words.
+    numbers; `notes`: what the user should know, in words; `few`: the gradients of the first samples among few
+    companions, which those of the whole batch must equal (None where noise makes them differ).
     """
 
     broadcast: bool = False
     partial: bool | None = None
     random: bool = False
     notes: tuple[str, ...] = ()
+    few: Tensor | None = None
 
 
-def tolerance(dtype: torch.dtype) -> float:
+def tolerance(q: Tensor) -> float:
     """Relative change of a gradient that rounding explains: 1e-6 in float64, 1e-4 in float32, 8 eps below that.
 
-    >>> tolerance(torch.float32), tolerance(torch.bfloat16)
+    On a CUDA device that may multiply float32 with the 10 bits of TF32 it is 8 eps of those.
+
+    >>> tolerance(torch.zeros(1)), tolerance(torch.zeros(1, dtype=torch.bfloat16))
     (0.0001, 0.0625)
     """
-    return {torch.float64: 1e-6, torch.float32: 1e-4}.get(dtype) or 8 * torch.finfo(dtype).eps
+    if q.dtype == torch.float64:
+        return 1e-6
+    tf32 = q.device.type == "cuda" and (torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32)
+    if q.dtype == torch.float32:
+        return 8 * 2**-10 if tf32 else 1e-4
+    return 8 * torch.finfo(q.dtype).eps
 
 
 def examine(cut: Cut, x: Any, y: Any, n: int) -> Findings:
@@ -57,15 +66,10 @@ def examine(cut: Cut, x: Any, y: Any, n: int) -> Findings:
     that interact. Told in the findings: random forward passes and paths round the boundary. With n = 1 there are no
     companions to change: nothing can interact, and a path round the boundary is left undecided.
     """
-    # Twice the same sample where there is but one, and one row more than samples where there are few: every probe then
-    # has two batch sizes, both above the single row on which batch normalisation refuses to work.
-    index = torch.arange(PROBE_ROWS) if n > PROBE_ROWS else torch.arange(n + 1) % n
+    # A small batch is taken twice, so that there are two batch sizes to compare, m and m - 1, both above the one row on
+    # which batch normalisation refuses to work.
+    index = torch.arange(PROBE_ROWS) if n > PROBE_ROWS else torch.arange(2 * n) % n
     m = len(index)
-    kept = torch.arange(1, m, 2)
-    among_others = index.clone()
-    among_others[kept - 1] = index[kept]
-    if m % 2:
-        among_others[-1] = index[m - 2]
     xa, ya = rows(x, index, n), rows(y, index, n)
 
     with same_random_state(cut.model):
@@ -75,23 +79,21 @@ def examine(cut: Cut, x: Any, y: Any, n: int) -> Findings:
     cut = replace(cut, broadcast=_has_no_sample_axis(cut.boundary, z.shape, shorter.shape, m))
     with same_random_state(cut.model) as random:
         a = cut.gradient(xa, ya)
-    tol = tolerance(a.gradient.dtype)
+    tol = tolerance(a.gradient)
     if _apart(a.output, plain, torch.arange(m), m, tol):
         raise InputError(
             f"the network's output changes when the output of {cut.boundary!r} is replaced by a copy of itself: its "
             "memory is shared with, or its shape read by, another part of the network; cut at another module"
         )
     _refuse_unless_sum(cut.loss, a.output, ya, m, tol)
-    xb, yb = rows(x, among_others, n), rows(y, among_others, n)
-    with same_random_state(cut.model):
-        b = cut.gradient(xb, yb)
-    change = _row_change(a.gradient, b.gradient, kept)
-    if n > 1 and not change <= tol:
-        culprit = _culprit(cut, (xa, ya), (xb, yb), kept, m, tol)
-        raise InputError(
-            f"samples interact: a gradient changes by {change:.2g} of its size when only its companions in the batch "
-            f"change (rounding explains {tol:g}), so per-sample gradients do not exist. {culprit}"
-        )
+    for companions in _companions(a.gradient, m) if n > 1 else ():
+        alike = rows((xa, ya), companions, m)
+        with same_random_state(cut.model):
+            b = cut.gradient(*alike)
+        kept = torch.nonzero(companions == torch.arange(m)).flatten()
+        change = row_change(a.gradient, b.gradient, kept)
+        if not change <= tol:  # NaN is a change too
+            raise coupled(change, tol, _culprit(cut, (xa, ya), alike, kept, m, tol))
     partial, detour = _goes_round(cut, xa, z, plain, m, tol)
     notes = [detour] if detour else []
     if random.used:
@@ -102,7 +104,8 @@ def examine(cut: Cut, x: Any, y: Any, n: int) -> Findings:
             f"the forward pass draws random numbers{source}: each q belongs to one draw of that noise, not to the "
             "network without it; in evaluation mode, model.eval(), there is no dropout"
         )
-    return Findings(cut.broadcast, partial, random.used, tuple(notes))
+    few = None if random.used or n == 1 else a.gradient[: min(n, m)]
+    return Findings(cut.broadcast, partial, random.used, tuple(notes), few)
 
 
 def _has_no_sample_axis(boundary: str, full: torch.Size, shorter: torch.Size, m: int) -> bool:
@@ -131,14 +134,31 @@ def _refuse_unless_sum(loss: Callable[[Any, Any], Tensor], output: Any, y: Any, 
     )
 
 
-def _row_change(a: Tensor, b: Tensor, kept: Tensor) -> float:
-    """Largest |q_i - q_i'| over the kept rows, in units of max(|q_i|, rms |q|): a nearly fitted sample has a gradient
-    made of cancellation, whose relative error says nothing."""
+def _companions(q: Tensor, m: int) -> list[Tensor]:
+    """Which sample takes each of m places (m even): half of them beside copies of themselves, the other half, and two
+    alone among their copies, the one with the largest gradient and the last. Whoever stays where it was is compared."""
+    odd = torch.arange(m) // 2 * 2 + 1
+    loudest = int(q.flatten(1).abs().amax(1).argmax())
+    return [odd, odd - 1, torch.full((m,), loudest), torch.full((m,), m - 1)]
+
+
+def row_change(a: Tensor, b: Tensor, kept: Tensor) -> float:
+    """Largest |q_i - q_i'| over the kept rows of (m, ...), in units of the larger one of |q_i| and the rms of |q|.
+
+    The gradient of a nearly fitted sample is a difference of nearly equal numbers: its relative error says nothing.
+    """
     a, b = a.flatten(1).to(torch.float64), b.flatten(1).to(torch.float64)
     norms = a.norm(dim=1)
-    size = norms[kept].clamp(min=float(norms.square().mean().sqrt()))
-    change = (a - b)[kept].norm(dim=1)
-    return float((change / size.where(size > 0, torch.ones_like(size))).max())
+    size = norms.clamp(min=float(norms.square().mean().sqrt()))[kept]
+    return float(((a - b)[kept].norm(dim=1) / torch.where(size > 0, size, 1.0)).max())
+
+
+def coupled(change: float, tol: float, culprit: str) -> InputError:
+    """The refusal of samples that interact."""
+    return InputError(
+        f"samples interact: a gradient changes by {change:.2g} of its size when only its companions in the batch "
+        f"change (rounding explains {tol:g}), so per-sample gradients do not exist. {culprit}"
+    )
 
 
 def _apart(a: Any, b: Any, kept: Tensor, m: int, tol: float) -> bool:

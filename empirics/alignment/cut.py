@@ -69,7 +69,7 @@ class Cut:
             # A copy, because the network above may change it in place, which autograd forbids on a leaf.
             return leaves[0].clone()
 
-        with torch.inference_mode(False), torch.no_grad():  # leaving no_grad also ends what `change` switched on
+        with torch.no_grad():  # leaving no_grad also ends what `change` switched on
             output = self._through(x, change)
             total = self.loss(output, y)
             if not isinstance(total, Tensor) or total.numel() != 1:

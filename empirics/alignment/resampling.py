@@ -158,8 +158,9 @@ def resampled_misalignment(
             _subsets(len(p), k, min(step, resamples - start), generator) for p, k in zip(pools, sizes, strict=True)
         ]
         train, test = (drawn[0][:, :M], drawn[0][:, M:]) if q_test is None else drawn
-        products.append((_means(pools[0], train) * _means(pools[-1], test)).sum(1))
-    x = torch.cat(products)
+        products.append((_sums(pools[0], train) * _sums(pools[-1], test)).sum(1))
+    # Divided last: the sums of gradients on a lattice are exact, and an atom at 0 stays one.
+    x = torch.cat(products) / (M * K)
     hits = int((x <= 0).sum())
     p = (hits + 1) / (resamples + 2)
     settings = {
@@ -184,8 +185,8 @@ def _subsets(n: int, size: int, count: int, generator: torch.Generator) -> Tenso
     return torch.rand(count, n, generator=generator, dtype=torch.float64).topk(size, dim=1).indices
 
 
-def _means(q: Tensor, index: Tensor) -> Tensor:
-    return embedding_bag(index.to(q.device), q, mode="mean")
+def _sums(q: Tensor, index: Tensor) -> Tensor:
+    return embedding_bag(index.to(q.device), q, mode="sum")
 
 
 def _binomial_interval(hits: int, trials: int, level: float) -> tuple[float, float]:

@@ -64,8 +64,9 @@ class AlignmentStatistics:
     consistent; their intervals are formed on log(1/d), or they say "not detected". `trace` is tr Sigma, `noise_scale`
     tr Sigma/||mu||^2.
 
-    In the cross-sample form (train a, S; test b, T): `mean_squared` a.b, `quadratic` b'Sb, `quadratic_test` a'Ta,
-    `trace_squared` tr(ST), d_parallel = (a.b)^2/max(b'Sb, a'Ta), d_2 = (a.b)^2/tr(ST); no trace, no noise scale.
+    In the cross-sample form (train a, S; test b, T): `mean_squared` a.b, `quadratic` b'Sb, `quadratic_test` a'Ta
+    (None in the other form), `trace_squared` tr(ST), d_parallel = (a.b)^2/max(b'Sb, a'Ta), d_2 = (a.b)^2/tr(ST); there
+    is no trace and no noise scale.
 
     `kurtosis` is the excess kurtosis of |q|^2 (of the heavier side; None where |q| is constant): far above 3 the
     intervals are too short, and no estimator mends that. `distinct_units` counts the columns of q that are neither
@@ -77,7 +78,7 @@ class AlignmentStatistics:
     n_test: int | None
     mean_squared: Measurement
     quadratic: Measurement
-    quadratic_test: Measurement
+    quadratic_test: Measurement | None
     trace_squared: Measurement
     d_parallel: Measurement
     d_2: Measurement
@@ -177,7 +178,7 @@ def alignment_statistics(
         n_test,
         jackknife.value(lambda s: s.mean_squared, squared),
         jackknife.value(lambda s: s.quadratic, squared**2),
-        jackknife.value(lambda s: s.quadratic_test, squared**2),
+        None if n_test is None else jackknife.value(lambda s: s.quadratic_test, squared**2),
         jackknife.value(lambda s: s.trace_squared, squared**2),
         jackknife.ratio(lambda s: s.mean_fourth, lambda s: s.parallel, "d_parallel"),
         jackknife.ratio(lambda s: s.mean_fourth, lambda s: s.trace_squared, "d_2"),

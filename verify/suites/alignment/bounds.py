@@ -26,6 +26,14 @@ def _misaligned(case: Case, rng: np.random.Generator, draws: int) -> np.ndarray:
     return two_point(case, rng, draws) if case.label == "two_point" else _alignments(case, rng, draws) <= 0
 
 
+TIGHTENED = [
+    word_replaced("tr[ST]", 0),
+    restated("half the variance", lambda case: 1 / (1 + 2 * (1 / case.value() - 1))),
+    restated("the atom at 0 forgotten", lambda case: 0.0),
+]
+"""Wrong bounds that are smaller than the right one."""
+
+
 def _dimension(case: Case) -> float:
     return Case("alignment.d_align", {"mu": case["mu"], "Sigma": case["Sigma"]}).value()
 
@@ -36,11 +44,7 @@ CASES = dict.fromkeys(LAWS, WEAK) | {"two_point": {"mu": "1/4", "Sigma": "3/16",
 @claim(
     "alignment.bound_exact",
     rule=UpperBound(ATTAINING, two_point),
-    controls=[
-        word_replaced("tr[ST]", 0),
-        restated("half the variance", lambda case: 1 / (1 + 2 * (1 / case.value() - 1))),
-        restated("the atom at 0 forgotten", lambda case: 0.0),
-    ],
+    controls=TIGHTENED,
     cases=CASES,
 )
 def exact_bound(case: Case, rng: np.random.Generator, draws: int) -> np.ndarray:

@@ -110,7 +110,7 @@ def training_and_test_are_symmetric(evaluate: Evaluate, laws: Any, M: int, K: in
     "alignment.bound_exact",
     rule=Property(_laws),
     controls=[
-        word_replaced("tr[ST]", lambda case: case.M * 1.0, "tr[ST] replaced by M"),
+        word_replaced("tr[ST]", lambda case: case.M**2 * case.K, "tr[ST] multiplied instead of divided"),
         restated("M and K inverted", lambda case: case.value(M=201 - case.M, K=201 - case.K)),
     ],
 )
