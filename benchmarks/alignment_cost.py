@@ -2,9 +2,9 @@
 
     OMP_NUM_THREADS=1 python benchmarks/alignment_cost.py [--repeats 7]
 
-The step is forward and backward pass of an 8-block residual perceptron, width 512, batch 256 (no optimiser: the stricter
-denominator). Capture behind block c runs c blocks forward and 8 - c forward and backward to activations alone: predicted
-(c + 2 (8 - c))/24 of a step.
+The step is forward and backward pass of an 8-block residual perceptron, width 512, batch 256 (no optimiser: the
+stricter denominator). Capture behind block c runs c blocks forward and 8 - c forward and backward to activations alone:
+predicted (c + 2 (8 - c))/24 of a step.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ def kappa(
     >>> from sympy import symbols
     >>> M, K = symbols("M K", positive=True)
     >>> kappa(3, M, K)
-    6*b'STa/(K*M)
+    6*(b'STa)/(K*M)
     """
     words: Counter[Expr] = Counter()
     for left, right in cumulant_pairs(order, connected):
@@ -195,7 +195,7 @@ def second_moment_by_coincidences(M: Expr, K: Expr) -> Expr:
     >>> from sympy import symbols
     >>> M, K = symbols("M K", positive=True)
     >>> second_moment_by_coincidences(M, K)
-    a'b**2 + b'Sb/M + a'Ta/K + tr[ST]/(K*M)
+    (a'b)**2 + (b'Sb)/M + (a'Ta)/K + tr[ST]/(K*M)
     """
     ab, bSb, aTa, trST = (contraction(*p) for p in ([[[0]], [[0]]], [[[0, 1]], [[0], [1]]], [[[0], [1]], [[0, 1]]], [[[0, 1]]] * 2))
     total: Any = Integer(0)

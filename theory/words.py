@@ -2,44 +2,73 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sympy import Symbol
+from sympy.printing.precedence import PRECEDENCE
+from sympy.printing.pretty.stringpict import prettyForm
 
-GREEK = {"mu": "\u03bc", "Sigma": "\u03a3", "delta": "\u03b4", "kappa": "\u03ba", "sigma": "\u03c3", "theta": "\u03b8"}
+__all__ = ["Word", "latex_of"]
 
-__all__ = ["Word"]
+GREEK = {"mu": "μ", "Sigma": "Σ", "delta": "δ", "kappa": "κ", "sigma": "σ", "theta": "θ"}
 
 
 class Word(Symbol):
-    """A real symbol that prints as `text` in plain form and as `latex` in LaTeX.
+    """A real symbol that prints as `text` in plain form and as `latex` in LaTeX, bracketed under a power if it is long.
 
     Two words are equal when their texts and facts are.
 
     >>> w = Word("mu'Sigma mu", r"\\mu^\\top\\Sigma\\mu")
-    >>> print(w + 1)
-    mu'Sigma mu + 1
-    >>> from sympy import latex
-    >>> latex(w**2)
-    '\\\\left(\\\\mu^\\\\top\\\\Sigma\\\\mu\\\\right)^{2}'
+    >>> print(w**2 + 1)
+    (mu'Sigma mu)**2 + 1
+    >>> print(latex_of(w**2))
+    \\left(\\mu^\\top\\Sigma\\mu\\right)^{2}
     """
 
     _latex_text: dict[str, str] = {}
 
     def __new__(cls, text: str, latex: str | None = None, **facts: bool) -> Word:
+        """The word; `latex` may be left out where it has been given before, or is the text itself."""
         word = super().__new__(cls, text, **({"real": True} | facts))
         if latex is not None:
             cls._latex_text[text] = latex
         return word
 
+    @property
+    def precedence(self) -> int:
+        """A product of letters (a'b) binds as a product; a symbol, a norm or a trace as an atom."""
+        return PRECEDENCE["Mul" if "'" in self.name else "Atom"]
+
+    def _pretty(self, printer: Any) -> prettyForm:
+        if self.name.replace("_", "").isalnum():
+            return printer._print_Symbol(Symbol(self.name))
+        return prettyForm(self.name, binding=prettyForm.MUL if "'" in self.name else prettyForm.ATOM)
+
     def _mathml_presentation(self, printer: Any) -> Any:
-        text = self.name.replace("'", "\u1d40").replace("||", "\u2016").replace("^2", "\u00b2")
+        text = self.name.replace("'", "ᵀ").replace("||", "‖").replace("^2", "²")
         for name, letter in GREEK.items():
             text = text.replace(name, letter)
+        if "_" in text:
+            base, _, index = text.partition("_")
+            node = printer.dom.createElement("msub")
+            for part in (base, index):
+                node.appendChild(self._identifier(printer, part))
+            return node
+        return self._identifier(printer, text.replace(" ", ""))
+
+    @staticmethod
+    def _identifier(printer: Any, text: str) -> Any:
         node = printer.dom.createElement("mi")
-        node.appendChild(printer.dom.createTextNode(text.replace(" ", "")))
+        node.appendChild(printer.dom.createTextNode(text))
         return node
 
-    def _latex(self, printer: object, exp: str | None = None) -> str:
-        body = self._latex_text.get(self.name, self.name)
-        return body if exp is None else rf"\left({body}\right)^{{{exp}}}"
+    def _latex(self, printer: Any) -> str:
+        return self._latex_text.get(self.name) or printer._print_Symbol(Symbol(self.name))
+
+
+def latex_of(expression: Any) -> str:
+    """LaTeX of an expression in words. SymPy brackets a word under a power twice, as a product and as a superscript: once will do."""
+    from sympy import latex
+
+    return re.sub(r"\\left\(\\left\(([^()]*)\\right\)\\right\)", r"\\left(\1\\right)", latex(expression))

@@ -144,8 +144,8 @@ def claim(
     controls: tuple[Control, ...] | list[Control],
     case: Mapping[str, Any] | None = None,
     cases: Mapping[str, Mapping[str, Any]] | None = None,
-    owner: Owner = OURS,
-    level: Level = Level.quick,
+    owner: Owner | str = OURS,
+    level: Level | str = Level.quick,
     suite: str | None = None,
     cost: float = 1.0,
 ) -> Callable[[Callable[..., Any]], list[Claim]]:
@@ -175,8 +175,8 @@ def claim(
                 controls=tuple(controls),
                 case=None if known is None else Case(known.id, point, label),
                 formula=known,
-                owner=owner,
-                level=level,
+                owner=Owner(owner),
+                level=Level(level),
                 cost=cost,
             )
             for label, point in points.items()

@@ -30,15 +30,15 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status: 0 to 3 by what was found, 2 usage, 70 fault, 130 interrupted."""
     try:
         result = app(args=arguments, standalone_mode=False)
-        return result if isinstance(result, int) else 0
+        # typer swallows an interruption and returns its status; older versions raise Abort.
+        return _interrupted() if result == INTERRUPTED else result if isinstance(result, int) else 0
     except InputError as refusal:
         _complain(str(refusal))
         return USAGE
     except typer.Exit as leave:
         return leave.exit_code
     except (typer.Abort, KeyboardInterrupt):
-        _complain("interrupted; `assay verify --resume FOLDER` goes on where it stopped")
-        return INTERRUPTED
+        return _interrupted()
     except BrokenPipeError:
         return 0
     except Exception as fault:
@@ -51,6 +51,11 @@ def main(arguments: list[str] | None = None) -> int:
         traceback.print_exc()
         _complain(f"internal fault: {type(fault).__name__}: {fault}. This is a bug in assay; please report the lines above.")
         return FAULT
+
+
+def _interrupted() -> int:
+    _complain("interrupted; `assay verify --resume FOLDER` goes on where it stopped")
+    return INTERRUPTED
 
 
 def _complain(message: str) -> None:

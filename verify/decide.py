@@ -91,8 +91,10 @@ def _case(claim: Claim) -> Case:
 
 
 def _control_z(name: str, rival: float, seen: Measurement) -> ControlSeen:
-    z = seen.z(rival)
-    return ControlSeen(name, rival, abs(z), abs(z) > rules.REFUTE_Z)
+    if not seen.detected:
+        return ControlSeen(name, rival, None, False, note="nothing was detected to compare it with")
+    z = abs(rules.standard_score(seen, rival))
+    return ControlSeen(name, rival, z, z > rules.REFUTE_Z)
 
 
 @dataclass(frozen=True)
@@ -166,3 +168,98 @@ def _control_bound(name: str, rival: float, hits: int, draws: int, alpha: float)
     error = math.sqrt(frequency * (1 - frequency) / draws)
     refuted = rules.log_e_value(hits, draws, rival) > -math.log(alpha)
     return ControlSeen(name, rival, abs(frequency - rival) / error if error else math.inf, bool(refuted))
+
+
+@dataclass(frozen=True)
+class Asymptotic:
+    """The limit of the measured quantity is the predicted value; the bias at finite size falls as size^-exponent.
+
+    `measure(case, rng, draws, size) -> Measurement`, called for every size with a stream of its own. `draws` are made at
+    each size. Controls are judged on the first stage's intercept.
+    """
+
+    sizes: tuple[int, ...]
+    exponent: float
+    draws: int
+    predicted: Callable[[Case], float] | None = None
+    kind: str = "asymptotic"
+    one_sided: bool = False
+
+    def judge(self, claim: Claim, seed: int, alpha: float) -> Outcome:
+        """Equality, in two stages, on the fitted intercept."""
+        case = _case(claim)
+        prediction = _predicted(case, self.predicted)
+        value, radius = float(prediction), float(prediction.radius)
+
+        def measure(count: int, stage: int) -> dict[int, Measurement]:
+            streams = generator(seed, claim.id, stage).spawn(len(self.sizes))
+            return {n: claim.measure(case, rng, count, n) for n, rng in zip(self.sizes, streams, strict=True)}
+
+        decision = rules.asymptotic(measure, value, radius, self.draws, self.exponent)
+        fits = decision.details["fits"]
+        if not fits:
+            return Outcome(decision.verdict, None, "z", decision.draws, decision.note, prediction.to_dict())
+        first, last = (
+            Measurement(fit["intercept"], fit["standard_error"], unit="intercept", count=self.draws) for fit in (fits[0], fits[-1])
+        )
+        controls = tuple(_control_z(each.name, each.value(case), first) for each in claim.controls)
+        verdict, note = conclude(decision.verdict, controls, decision.note)
+        series = {
+            "x": [n**-self.exponent for n in fits[-1]["sizes"]],
+            "measured": fits[-1]["estimates"],
+            "error": fits[-1]["standard_errors"],
+            "predicted": [last.estimate + fits[-1]["slope"] * n**-self.exponent for n in fits[-1]["sizes"]],
+            "label": "fit",
+            "xlabel": f"size^-{self.exponent:g}",
+            "ylabel": claim.formula.symbol if claim.formula else "",
+        }
+        details = {**decision.details, "series": series}
+        return Outcome(
+            verdict, decision.statistic, "z", decision.draws, note, prediction.to_dict(), last.to_dict(), controls, details
+        )
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The measured quantity grows as size^exponent, with the exponent that the formula predicts and not the rival's.
+
+    `measure(case, rng, seeds) -> (seeds, sizes)` array of positive quantities, one row a seed, at `sizes`. Controls are
+    rival exponents: the interval over seeds must exclude each of them.
+    """
+
+    sizes: tuple[int, ...]
+    rival: float
+    seeds: int = 16
+    predicted: Callable[[Case], float] | None = None
+    kind: str = "trend"
+    one_sided: bool = True
+
+    def judge(self, claim: Claim, seed: int, alpha: float) -> Outcome:
+        """Student's interval of the slopes over seeds."""
+        case = _case(claim)
+        prediction = _predicted(case, self.predicted)
+        values = np.asarray(claim.measure(case, generator(seed, claim.id), self.seeds), dtype=float)
+        slopes = rules.slopes_of_logs(self.sizes, values)
+        decision = rules.trend(slopes, float(prediction), self.rival, alpha)
+        error = float(slopes.std(ddof=1) / math.sqrt(len(slopes)))
+        interval = decision.details.get("interval")
+        measured = Measurement(
+            float(slopes.mean()), error, tuple(interval) if interval else None, 1 - alpha, "seed", len(slopes)
+        )
+        controls = []
+        for control in claim.controls:
+            rival = control.value(case)
+            refuted = interval is not None and not interval[0] <= rival <= interval[1]
+            controls.append(ControlSeen(control.name, rival, abs(measured.z(rival)), refuted))
+        verdict, note = conclude(decision.verdict, controls, decision.note)
+        return Outcome(
+            verdict,
+            decision.statistic,
+            "slope",
+            decision.draws,
+            note,
+            prediction.to_dict(),
+            measured.to_dict(),
+            tuple(controls),
+            decision.details,
+        )

@@ -60,7 +60,7 @@ def formula_text(formula: Formula) -> str:
 
 def formula_object(formula: Formula, derive: bool = False) -> dict[str, Any]:
     """The same as a plain object; with the derivation's steps in LaTeX if asked."""
-    from sympy import latex
+    from theory.words import latex_of as latex
 
     page: dict[str, Any] = {
         "id": formula.id,
@@ -104,7 +104,7 @@ def derivation_text(formula: Formula) -> str:
 
 def latex_text(formula: Formula) -> str:
     """The statement in LaTeX."""
-    from sympy import latex
+    from theory.words import latex_of as latex
 
     return f"{formula.symbol} = {latex(formula.statement)}"
 

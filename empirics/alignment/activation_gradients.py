@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import length_hint
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_map_only
 
 from theory import InputError
 
-from .coupling import Findings, coupled, examine, row_change, tolerance
+from .coupling import Findings, examine
 from .cut import Cut, tensors, untouched
 
 __all__ = ["Capture", "CaptureWarning", "capture", "capture_activation_gradients", "sum_over_groups"]
@@ -123,12 +123,10 @@ def capture(
         for number, batch in enumerate(batches, 1):
             x, y, size = _batch(model, batch, number)
             if probe and probed < min(size, 2):
-                findings, probed = examine(cut, x, y, size), size
+                (findings, q), probed = examine(cut, x, y, size), size
                 cut = Cut(model, boundary, loss, findings.broadcast)
-            q = cut.gradient(x, y).gradient
-            if findings.few is not None:
-                _refuse_if_crowded(findings.few, q)
-                findings = replace(findings, few=None)
+            else:
+                q = cut.gradient(x, y).gradient
             shape = tuple(q.shape[1:])
             q = _reduced(q, reduce, _part(mask, x, y, n, size))
             bad = size - int(torch.isfinite(q).all(1).sum())
@@ -169,13 +167,6 @@ def sum_over_groups(q: Tensor, labels: Sequence[Any] | Tensor) -> Tensor:
     index = torch.tensor([number[name] for name in names], device=q.device)
     sums = torch.zeros(len(number), q.shape[1], dtype=torch.float64, device=q.device)
     return sums.index_add_(0, index, q.to(torch.float64)).to(q.dtype)
-
-
-def _refuse_if_crowded(few: Tensor, q: Tensor) -> None:
-    """The first samples must have among all their companions the gradients that they had among few."""
-    change, tol = row_change(few, q[: len(few)], torch.arange(len(few))), tolerance(q)
-    if not change <= tol:
-        raise coupled(change, tol, "It is the whole batch that does it, a few samples do not: a capacity, perhaps.")
 
 
 def _batches(data: Any) -> Iterable[Any]:

@@ -19,11 +19,11 @@ from torch.utils._pytree import tree_map_only
 
 from theory import InputError
 
-from .cut import Cut, call, rows, same_random_state, tensors
+from .cut import Cut, Passage, call, rows, same_random_state, tensors
 
-__all__ = ["Findings", "coupled", "examine", "row_change", "tolerance"]
+__all__ = ["Findings", "examine", "tolerance"]
 
-PROBE_ROWS = 8
+PROBE_ROWS = 16
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,13 @@ class Findings:
 
     `broadcast`: the boundary's output has no sample axis (a position embedding); `partial`: the network also reads its
     input by a path round the boundary, None where this could not be decided; `random`: the forward pass draws random
-    numbers; `notes`: what the user should know, in words; `few`: the gradients of the first samples among few
-    companions, which those of the whole batch must equal (None where noise makes them differ).
+    numbers; `notes`: what the user should know, in words.
     """
 
     broadcast: bool = False
     partial: bool | None = None
     random: bool = False
     notes: tuple[str, ...] = ()
-    few: Tensor | None = None
 
 
 def tolerance(q: Tensor) -> float:
@@ -59,42 +57,45 @@ def tolerance(q: Tensor) -> float:
     return 8 * torch.finfo(q.dtype).eps
 
 
-def examine(cut: Cut, x: Any, y: Any, n: int) -> Findings:
-    """Probe the cut on the first rows of a batch of n samples; raise InputError where q is not a per-sample gradient.
+def examine(cut: Cut, x: Any, y: Any, n: int) -> tuple[Findings, Tensor]:
+    """Probe the cut on a batch of n samples; raise InputError where q is not a per-sample gradient.
 
     Refused: a boundary whose output has no recognisable sample axis, a loss that is not a sum over samples, samples
     that interact. Told in the findings: random forward passes and paths round the boundary. With n = 1 there are no
     companions to change: nothing can interact, and a path round the boundary is left undecided.
-    """
-    # A small batch is taken twice, so that there are two batch sizes to compare, m and m - 1, both above the one row on
-    # which batch normalisation refuses to work.
-    index = torch.arange(PROBE_ROWS) if n > PROBE_ROWS else torch.arange(2 * n) % n
-    m = len(index)
-    xa, ya = rows(x, index, n), rows(y, index, n)
 
+    Returns the findings and the gradient of the whole batch, which one of the probes needs and capture as well.
+    """
+    m = PROBE_ROWS - 2 if n == PROBE_ROWS else min(PROBE_ROWS, 2 * n)  # never n: two batch sizes tell more than one
+    # Scattered, so that regular patterns of a batch (pairs, halves) are broken up.
+    index = torch.randperm(n, generator=torch.Generator().manual_seed(n))[:m] if n > m else torch.arange(m) % n
+    few = rows((x, y), index, n)
     with same_random_state(cut.model):
-        plain, z = cut.forward(xa)
+        plain, z = cut.forward(few[0])
     with same_random_state(cut.model):
-        _, shorter = cut.forward(rows(x, index[:-1], n))
-    cut = replace(cut, broadcast=_has_no_sample_axis(cut.boundary, z.shape, shorter.shape, m))
+        shorter = cut.shape(rows(few[0], torch.arange(m - 1), m))
+    cut = replace(cut, broadcast=_has_no_sample_axis(cut.boundary, z.shape, shorter, m))
     with same_random_state(cut.model) as random:
-        a = cut.gradient(xa, ya)
-    tol = tolerance(a.gradient)
-    if _apart(a.output, plain, torch.arange(m), m, tol):
+        whole = cut.gradient(x, y)
+    tol, everything = tolerance(whole.gradient), torch.arange(m)
+    _refuse_unless_sum(cut.loss, plain, few[1], m, tol)
+    if random.used:  # equal places of equally shaped batches meet equal noise: compare the few with the few
+        with same_random_state(cut.model):
+            reference = cut.gradient(*few)
+    else:
+        reference = Passage(whole.gradient[index], rows(whole.output, index, n))
+    if n > 1:
+        _refuse_if_coupled(cut, few, reference.gradient, n, tol)
+    if _apart(reference.output, plain, everything, m, tol):
+        with same_random_state(cut.model):
+            replaced = cut.gradient(*few).output
+        if not _apart(replaced, plain, everything, m, tol):
+            raise _coupled("the output changes", f"It takes more than {m} samples to see it: a capacity, perhaps.")
         raise InputError(
             f"the network's output changes when the output of {cut.boundary!r} is replaced by a copy of itself: its "
             "memory is shared with, or its shape read by, another part of the network; cut at another module"
         )
-    _refuse_unless_sum(cut.loss, a.output, ya, m, tol)
-    for companions in _companions(a.gradient, m) if n > 1 else ():
-        alike = rows((xa, ya), companions, m)
-        with same_random_state(cut.model):
-            b = cut.gradient(*alike)
-        kept = torch.nonzero(companions == torch.arange(m)).flatten()
-        change = row_change(a.gradient, b.gradient, kept)
-        if not change <= tol:  # NaN is a change too
-            raise coupled(change, tol, _culprit(cut, (xa, ya), alike, kept, m, tol))
-    partial, detour = _goes_round(cut, xa, z, plain, m, tol)
+    partial, detour = _goes_round(cut, few[0], z, plain, m, tol)
     notes = [detour] if detour else []
     if random.used:
         modules = cut.model.named_modules()
@@ -104,8 +105,7 @@ def examine(cut: Cut, x: Any, y: Any, n: int) -> Findings:
             f"the forward pass draws random numbers{source}: each q belongs to one draw of that noise, not to the "
             "network without it; in evaluation mode, model.eval(), there is no dropout"
         )
-    few = None if random.used or n == 1 else a.gradient[: min(n, m)]
-    return Findings(cut.broadcast, partial, random.used, tuple(notes), few)
+    return Findings(cut.broadcast, partial, random.used, tuple(notes)), whole.gradient
 
 
 def _has_no_sample_axis(boundary: str, full: torch.Size, shorter: torch.Size, m: int) -> bool:
@@ -134,30 +134,35 @@ def _refuse_unless_sum(loss: Callable[[Any, Any], Tensor], output: Any, y: Any, 
     )
 
 
-def _companions(q: Tensor, m: int) -> list[Tensor]:
-    """Which sample takes each of m places (m even): half of them beside copies of themselves, the other half, and two
-    alone among their copies, the one with the largest gradient and the last. Whoever stays where it was is compared."""
-    odd = torch.arange(m) // 2 * 2 + 1
-    loudest = int(q.flatten(1).abs().amax(1).argmax())
-    return [odd, odd - 1, torch.full((m,), loudest), torch.full((m,), m - 1)]
+def _refuse_if_coupled(cut: Cut, few: tuple[Any, Any], reference: Tensor, n: int, tol: float) -> None:
+    """Take the gradients of m samples among other companions than in the reference (m, ...), and compare.
 
-
-def row_change(a: Tensor, b: Tensor, kept: Tensor) -> float:
-    """Largest |q_i - q_i'| over the kept rows of (m, ...), in units of the larger one of |q_i| and the rms of |q|.
-
-    The gradient of a nearly fitted sample is a difference of nearly equal numbers: its relative error says nothing.
+    One sample takes half of the places, the others stay where they were; of up to 4 samples each is put among copies
+    of itself alone, as half of them may have the statistics of all.
     """
-    a, b = a.flatten(1).to(torch.float64), b.flatten(1).to(torch.float64)
-    norms = a.norm(dim=1)
-    size = norms.clamp(min=float(norms.square().mean().sqrt()))[kept]
-    return float(((a - b)[kept].norm(dim=1) / torch.where(size > 0, size, 1.0)).max())
+    m = len(reference)
+    loudest = int(reference.flatten(1).abs().amax(1).argmax())
+    half = torch.where(torch.arange(m) < m // 2, loudest, torch.arange(m))
+    for places in [half] if n > 4 else [torch.full((m,), i) for i in range(n)]:
+        others = rows(few, places, m)
+        with same_random_state(cut.model):
+            b = cut.gradient(*others)
+        kept = torch.nonzero(places == torch.arange(m)).flatten()
+        before, after = (q.flatten(1).to(torch.float64) for q in (reference, b.gradient))
+        # In units of the rms of |q| at least: the gradient of a nearly fitted sample is a difference of nearly equal
+        # numbers, whose relative error says nothing.
+        norms = before.norm(dim=1)
+        size = norms.clamp(min=float(norms.square().mean().sqrt()))[kept]
+        change = float(((after - before)[kept].norm(dim=1) / torch.where(size > 0, size, 1.0)).max())
+        if not change <= tol:  # NaN is a change too
+            what = f"a gradient changes by {change:.2g} of its size (rounding explains {tol:g})"
+            raise _coupled(what, _culprit(cut, few, others, kept, m, tol))
 
 
-def coupled(change: float, tol: float, culprit: str) -> InputError:
-    """The refusal of samples that interact."""
+def _coupled(what: str, culprit: str) -> InputError:
     return InputError(
-        f"samples interact: a gradient changes by {change:.2g} of its size when only its companions in the batch "
-        f"change (rounding explains {tol:g}), so per-sample gradients do not exist. {culprit}"
+        f"samples interact: {what} when only the companions in the batch change, so per-sample gradients do not exist. "
+        + culprit
     )
 
 
@@ -194,7 +199,10 @@ def _culprit(cut: Cut, a: tuple[Any, Any], b: tuple[Any, Any], kept: Tensor, m: 
     slopes = [_slope_at_output(cut, x, y) for x, y in (a, b)]
     if all(slope is not None for slope in slopes) and _apart(*slopes, kept, m, tol):
         return "No module mixes them on the way forward; the loss does: it joins the outputs of different samples."
-    return "No single module shows it on the way forward: look for a loss or a function that joins samples."
+    return (
+        f"Among {m} samples no single module shows it on the way forward: look for a loss, a function or a capacity "
+        "that joins the samples of a batch."
+    )
 
 
 def _trace(model: nn.Module, x: Any) -> dict[tuple[str, int], tuple[nn.Module, list[Tensor], list[Tensor]]]:
@@ -234,17 +242,15 @@ def _goes_round(cut: Cut, x: Any, z: Tensor, output: Any, m: int, tol: float) ->
     first, everything = tensors(x)[0], torch.arange(m)
     shifted = tree_map_only(Tensor, lambda t: t.roll(1, 0) if t is first else t, x)
     with same_random_state(cut.model):
-        free, _ = cut.forward(shifted)
-    if not tensors(output) or not _apart(output, free, everything, m, tol):
-        return None, (
-            f"whether a path goes round {cut.boundary!r} could not be decided: the output does not tell the first "
-            "samples apart. If one does (a skip connection), q is the partial derivative with that path held fixed"
-        )
-    with same_random_state(cut.model):
         held, _ = cut.forward(shifted, hold=z)
     if _apart(output, held, everything, m, tol):
         return True, (
             f"the network also reads its input by a path round {cut.boundary!r} (a skip connection, a second branch, "
             "or a mask made from the input): q is the partial derivative with that path held fixed"
+        )
+    if not tensors(output) or not _apart(output, rows(output, everything.roll(1), m), everything, m, tol):
+        return None, (
+            f"whether a path goes round {cut.boundary!r} could not be decided: the output does not tell the first "
+            "samples apart. If one does (a skip connection), q is the partial derivative with that path held fixed"
         )
     return False, ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -15,6 +15,10 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from theory import InputError
 
 __all__ = ["Cut", "Passage", "call", "rows", "same_random_state", "tensors", "untouched"]
+
+
+class _AtTheBoundary(BaseException):
+    """Ends a forward pass; no Exception, because the model might catch those."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,18 @@ class Cut:
         with torch.no_grad():
             output = self._through(x, change)
         return output, seen[0]
+
+    def shape(self, x: Any) -> torch.Size:
+        """The shape of the boundary's output; the network above it is not run."""
+        seen: list[torch.Size] = []
+
+        def stop(z: Tensor) -> None:
+            seen.append(z.shape)
+            raise _AtTheBoundary
+
+        with torch.no_grad(), suppress(_AtTheBoundary):
+            self._through(x, stop)
+        return seen[0]
 
     def gradient(self, x: Any, y: Any) -> Passage:
         """The gradient of loss(output, y) at the boundary's output, with one row a sample."""

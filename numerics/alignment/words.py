@@ -13,7 +13,7 @@ __all__ = ["words"]
 
 
 def words(admitted: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of a'b, b'Sb, tr[ST], ||mu||^2 and the like at the current mpmath precision; none where no law is given."""
+    """Values of a'b, b'Sb, tr[ST], ||mu|| and the like at the current mpmath precision; none where no law is given."""
     import mpmath
 
     if admitted.get("mu") is None:
@@ -32,11 +32,10 @@ def words(admitted: Mapping[str, Any]) -> dict[str, Any]:
         "b'STa": b.T * ST * a,
         "b'STSb": b.T * ST * S * b,
         "a'TSTa": a.T * T * ST * a,
-        "||mu||^2": a.T * a,
         "mu'Sigma mu": a.T * S * a,
     }
     cycles = {"tr[ST]": trace(ST), "tr[(ST)^2]": trace(ST * ST), "tr[Sigma^2]": trace(S * S)}
-    return {name: value[0, 0] for name, value in paths.items()} | cycles
+    return {name: value[0, 0] for name, value in paths.items()} | cycles | {"||mu||": mpmath.norm(a)}
 
 
 def _matrix(value: Any, square: bool) -> Any:

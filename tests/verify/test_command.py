@@ -43,7 +43,7 @@ def test_json_is_one_object_and_nothing_else(capsys):
         (["predict", "alignment.n_eff", "M=1", "M=2", "K=1"], "given twice"),
         (["predict", "alignment.n_eff", "M", "K=1"], "name=value"),
         (["predict", "alignment.n_eff", "M=1", "K=1", "--digits", "0"], "digits"),
-        (["predict", "alignment.n_eff", "M=1", "K=1", "--digits", "many"], "many"),
+        (["predict", "alignment.n_eff", "M=1", "K=1", "--digits", "many"], "integer"),
         (["predict", "alignment.n_eff", "K=1", "--plot", "M=5:1"], "empty"),
         (["predict", "alignment.bound", *LAW[2:], "--plot", "mu=0:1"], "scalar"),
         (["verify", "alignmnt"], "Did you mean alignment?"),

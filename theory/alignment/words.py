@@ -43,7 +43,7 @@ AB = path_word(["a", "b"])
 BSB = path_word(["b", "S", "b"])
 ATA = path_word(["a", "T", "a"])
 TR_ST = cycle_word(["S", "T"])
-ENERGY = Word("||mu||^2", r"\lVert\mu\rVert^{2}", positive=True)
+ENERGY = Word("||mu||", r"\lVert\mu\rVert", positive=True) ** 2
 QUADRATIC = Word("mu'Sigma mu", r"\mu^{\top}\Sigma\mu", positive=True)
 TRACE_SQUARED = Word("tr[Sigma^2]", r"\operatorname{tr}\left(\Sigma^2\right)", positive=True)
 
