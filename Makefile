@@ -14,7 +14,7 @@ test: $(VENV)/installed-test
 
 lint: $(VENV)/installed-test
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
-	@$(BIN)/pyright
+	@$(BIN)/pyright --pythonpath $(BIN)/python
 	@$(BIN)/lint-imports
 
 $(VENV)/installed: pyproject.toml constraints.txt

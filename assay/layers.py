@@ -1,4 +1,4 @@
-"""Are the four general names `theory`, `numerics`, `empirics`, `verify` assay's own packages, or a folder's that shadows them?"""
+"""Are the four general names `theory`, `numerics`, `empirics`, `verify` assay's own, or a folder's that shadows them?"""
 
 from __future__ import annotations
 

@@ -117,7 +117,11 @@ def _value(result: Any, digits: int) -> Value:
 
 
 def _narrow(value: Value, digits: int) -> bool:
-    pairs = zip(value.midpoint, value.radius, strict=True) if isinstance(value.midpoint, tuple) else [(value.midpoint, value.radius)]
+    pairs = (
+        zip(value.midpoint, value.radius, strict=True)
+        if isinstance(value.midpoint, tuple)
+        else [(value.midpoint, value.radius)]
+    )
     return all(not radius or abs(radius) <= abs(middle) * 10 * _power(digits) for middle, radius in pairs)
 
 

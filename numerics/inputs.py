@@ -28,7 +28,8 @@ PSD_TOLERANCE = 1e-10
 def admit(formula: Formula, raw: Mapping[str, Any], *, partial: bool = False) -> tuple[dict[str, Any], str | None]:
     """The admitted inputs in the formula's order, and the name of the one scalar given as a list (a curve), or None.
 
-    `partial` lets required inputs be missing (they are admitted as None). Raises InputError for an unknown, missing or out-of-domain input, naming parameter, value and domain.
+    `partial` lets required inputs be missing (they are admitted as None). Raises InputError for an unknown, missing or
+    out-of-domain input, naming parameter, value and domain.
     """
     given = {formula.parameter(name).name: value for name, value in raw.items() if value is not None}
     missing = [each.name for each in formula.parameters if each.required and each.name not in given]
@@ -129,8 +130,10 @@ def _array(domain: Domain, value: Any) -> Any:
         rows = tuple(scalar(each) for each in rows)
     else:
         rows = tuple(tuple(scalar(each) for each in row) for row in rows)
-    flat = rows.ravel().tolist() if isinstance(rows, np.ndarray) else rows if len(shape) == 1 else sum(rows, ())
-    if any(isinstance(each, (Complex, float)) and not (isinstance(each, float) and math.isfinite(each)) for each in flat):
+    flat: list[Any] = rows.ravel().tolist() if isinstance(rows, np.ndarray) else _flatten(rows)
+    if any(
+        isinstance(each, (Complex, float)) and not (isinstance(each, float) and math.isfinite(each)) for each in flat
+    ):
         raise InputError("an entry is not a finite real number")
     if domain.kind == "vector":
         if len(shape) != 1:
@@ -143,6 +146,10 @@ def _array(domain: Domain, value: Any) -> Any:
     elif len(shape) == 1:
         rows = rows[np.newaxis, :] if isinstance(rows, np.ndarray) else (rows,)
     return rows
+
+
+def _flatten(rows: Any) -> list[Any]:
+    return [each for row in rows for each in row] if isinstance(rows[0], tuple) else list(rows)
 
 
 def _check_covariance(rows: Any, shape: tuple[int, ...]) -> None:

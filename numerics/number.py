@@ -140,7 +140,12 @@ def _parts(node: ast.expr, text: str) -> tuple[Any, Any]:
         sign = Fraction(-1 if isinstance(node.op, ast.USub) else 1)
         real, imaginary = _parts(node.operand, text)
         return _combine("*", sign, real), None if imaginary is None else _combine("*", sign, imaginary)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "sqrt" and len(node.args) == 1:
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "sqrt"
+        and len(node.args) == 1
+    ):
         inner, imaginary = _parts(node.args[0], text)
         if imaginary is None:
             return _root(inner), None
@@ -200,7 +205,7 @@ def scalar(value: Any) -> Fraction | Surd | float | Complex:
     if isinstance(value, bool):
         raise InputError(f"{value} is not a number")
     if isinstance(value, Rational):
-        return Fraction(value.numerator, value.denominator)
+        return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, complex):
         return Complex(Fraction(value.real), Fraction(value.imag))
     if isinstance(value, Decimal) and value.is_finite():
@@ -253,6 +258,8 @@ def to_text(value: Any) -> str:
                 rest //= prime
         if rest != 1 or value.denominator == 1 or value.denominator > 10**30:
             return str(value)
-        text = format(Decimal(value.numerator) / Decimal(value.denominator), "f") if value.denominator < 10**12 else None
+        text = (
+            format(Decimal(value.numerator) / Decimal(value.denominator), "f") if value.denominator < 10**12 else None
+        )
         return text if text and Fraction(text) == value else repr(float(value))
     return str(value)

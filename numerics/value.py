@@ -73,13 +73,15 @@ class Value:
         if math.isinf(number):
             return cls(Decimal(number), Decimal(0), "estimate", digits)
         middle = Decimal(repr(float(number)))
-        return cls(middle, _radius(Fraction(error)) if math.isfinite(error) else Decimal("Infinity"), "estimate", digits)
+        return cls(
+            middle, _radius(Fraction(error)) if math.isfinite(error) else Decimal("Infinity"), "estimate", digits
+        )
 
     @classmethod
     def gather(cls, parts: Sequence[Value] | Mapping[str, Value]) -> Value:
         """A list or object of values; its kind is the least certain one among its parts."""
         members = list(parts.values()) if isinstance(parts, Mapping) else list(parts)
-        kind = max((each.kind for each in members), key=WORST_KIND.index, default="exact")
+        kind = WORST_KIND[max((WORST_KIND.index(each.kind) for each in members), default=0)]
         digits = min((each.digits for each in members), default=15)
         if isinstance(parts, Mapping):
             return cls(

@@ -33,7 +33,13 @@ def test_public_surfaces_are_explicit_and_small(layer):
 
 def _python(*arguments, cwd=ROOT, **environment):
     return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, cwd=cwd, env=os.environ | environment, timeout=60, check=False
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=os.environ | environment,
+        timeout=60,
+        check=False,
     )
 
 

@@ -19,7 +19,15 @@ from sympy.utilities.iterables import multiset_partitions
 
 from .words import Word
 
-__all__ = ["contraction", "cumulant_of_mean", "cumulant_pairs", "cycle_word", "kappa", "path_word", "second_moment_by_coincidences"]
+__all__ = [
+    "contraction",
+    "cumulant_of_mean",
+    "cumulant_pairs",
+    "cycle_word",
+    "kappa",
+    "path_word",
+    "second_moment_by_coincidences",
+]
 
 Partition = list[list[int]]
 
@@ -66,7 +74,9 @@ def _moment(order: int, cumulant: Callable[[int], Expr]) -> Expr:
 
 def cumulant_pairs(order: int, connected: bool = True) -> list[tuple[Partition, Partition]]:
     """All pairs of set partitions of the `order` edges, or only those whose join is one block."""
-    partitions = [[list(block) for block in p] for p in multiset_partitions(list(range(order)))]
+    partitions: list[Partition] = [
+        [[int(e) for e in block] for block in p] for p in multiset_partitions(list(range(order)))
+    ]
     return [pair for pair in product(partitions, partitions) if not connected or _is_connected(order, *pair)]
 
 
@@ -197,12 +207,12 @@ def second_moment_by_coincidences(M: Expr, K: Expr) -> Expr:
     >>> second_moment_by_coincidences(M, K)
     (a'b)**2 + (b'Sb)/M + (a'Ta)/K + tr[ST]/(K*M)
     """
-    ab, bSb, aTa, trST = (contraction(*p) for p in ([[[0]], [[0]]], [[[0, 1]], [[0], [1]]], [[[0], [1]], [[0, 1]]], [[[0, 1]]] * 2))
+    ab, bSb, aTa, trST = (
+        contraction(*p) for p in ([[[0]], [[0]]], [[[0, 1]], [[0], [1]]], [[[0], [1]], [[0, 1]]], [[[0, 1]]] * 2)
+    )
     total: Any = Integer(0)
     for same_train, same_test in product((False, True), repeat=2):
         i, k = int(same_train), int(same_test)
         placements = (M if i else M * (M - 1)) * (K if k else K * (K - 1))
         total += placements * (ab**2 + i * bSb + k * aTa + i * k * trST)
     return expand(total / (M * K) ** 2)
-
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 from sympy import Symbol
 from sympy.printing.precedence import PRECEDENCE
@@ -26,7 +26,7 @@ class Word(Symbol):
     \\left(\\mu^\\top\\Sigma\\mu\\right)^{2}
     """
 
-    _latex_text: dict[str, str] = {}
+    _latex_text: ClassVar[dict[str, str]] = {}
 
     def __new__(cls, text: str, latex: str | None = None, **facts: bool) -> Word:
         """The word; `latex` may be left out where it has been given before, or is the text itself."""
@@ -68,7 +68,10 @@ class Word(Symbol):
 
 
 def latex_of(expression: Any) -> str:
-    """LaTeX of an expression in words. SymPy brackets a word under a power twice, as a product and as a superscript: once will do."""
+    """LaTeX of an expression in words.
+
+    SymPy brackets a word under a power twice, as a product and as something with a superscript: once will do.
+    """
     from sympy import latex
 
     return re.sub(r"\\left\(\\left\(([^()]*)\\right\)\\right\)", r"\\left(\1\\right)", latex(expression))

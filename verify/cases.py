@@ -38,12 +38,16 @@ def _draw(parameter: Parameter, dimension: int, rng: np.random.Generator) -> Any
             return ",".join(f"{rng.integers(1, 33)}/16" for _ in range(dimension))
         # Below three dimensions a singular covariance may annihilate a mean, and dimensions become infinite: tested apart.
         rank = dimension - 1 if dimension >= 3 and rng.random() < 0.4 else dimension
-        factor = np.tril(rng.integers(-4, 5, (dimension, rank)), -1) + np.eye(dimension, rank, dtype=int) * rng.integers(1, 5)
+        factor = np.tril(rng.integers(-4, 5, (dimension, rank)), -1) + np.eye(
+            dimension, rank, dtype=int
+        ) * rng.integers(1, 5)
         return ";".join(",".join(f"{entry}/16" for entry in row) for row in factor @ factor.T)
     if domain.kind == "complex":
         return f"{_sixteenth(rng.uniform(low, high))}+{_sixteenth(rng.uniform(0.1, 1))}j"
     number = _sixteenth(rng.uniform(low, high))
-    inside = (float(_value(number)) > domain.low or not domain.open_low) and (float(_value(number)) < domain.high or not domain.open_high)
+    inside = (float(_value(number)) > domain.low or not domain.open_low) and (
+        float(_value(number)) < domain.high or not domain.open_high
+    )
     return number if inside else repr(0.5 * (low + high))
 
 

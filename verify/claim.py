@@ -41,7 +41,8 @@ class Level(enum.StrEnum):
 class Case(Mapping[str, Any]):
     """One point at which a formula is put to the test: inputs as typed, readable as floats by attribute.
 
-    Inputs may be left out where the claim brings a prediction of its own. `label` is the name under which a claim lists the case; experiments may read a law or a setting from it.
+    Inputs may be left out where the claim brings a prediction of its own. `label` is the name under which a claim lists
+    the case; experiments may read a law or a setting from it.
 
     >>> case = Case("alignment.n_eff", {"M": "4", "K": "9"})
     >>> case.M, round(case.value(), 4)

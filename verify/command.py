@@ -49,7 +49,9 @@ def main(arguments: list[str] | None = None) -> int:
         import traceback
 
         traceback.print_exc()
-        _complain(f"internal fault: {type(fault).__name__}: {fault}. This is a bug in assay; please report the lines above.")
+        _complain(
+            f"internal fault: {type(fault).__name__}: {fault}. This is a bug in assay; please report the lines above."
+        )
         return FAULT
 
 
@@ -123,7 +125,9 @@ def _assignments(id: str, words: list[str]) -> dict[str, str]:
 
 @app.command()
 def verify(
-    names: Annotated[list[str] | None, typer.Argument(help="Suites, claim ids, or FILE.py with claims of your own.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Suites, claim ids, or FILE.py with claims of your own.")
+    ] = None,
     level: Annotated[str, typer.Option(help="quick or full.")] = "quick",
     seed: Annotated[int, typer.Option(help="Seed of the run.", min=0)] = 0,
     jobs: Annotated[int | None, typer.Option(help="Worker processes.", min=1)] = None,

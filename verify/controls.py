@@ -7,7 +7,17 @@ from typing import Any
 
 from .claim import Case, Control
 
-__all__ = ["factor", "inverse", "replaced", "restated", "statement_value", "swapped", "transposed", "without_term", "word_replaced"]
+__all__ = [
+    "factor",
+    "inverse",
+    "replaced",
+    "restated",
+    "statement_value",
+    "swapped",
+    "transposed",
+    "without_term",
+    "word_replaced",
+]
 
 
 def factor(by: float) -> Control:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from empirics.measurement import Measurement
-
 from numerics import Value
 
 from . import rules
@@ -200,7 +199,8 @@ class Asymptotic:
         if not fits:
             return Outcome(decision.verdict, None, "z", decision.draws, decision.note, prediction.to_dict())
         first, last = (
-            Measurement(fit["intercept"], fit["standard_error"], unit="intercept", count=self.draws) for fit in (fits[0], fits[-1])
+            Measurement(fit["intercept"], fit["standard_error"], unit="intercept", count=self.draws)
+            for fit in (fits[0], fits[-1])
         )
         controls = tuple(_control_z(each.name, each.value(case), first) for each in claim.controls)
         verdict, note = conclude(decision.verdict, controls, decision.note)
@@ -215,7 +215,15 @@ class Asymptotic:
         }
         details = {**decision.details, "series": series}
         return Outcome(
-            verdict, decision.statistic, "z", decision.draws, note, prediction.to_dict(), last.to_dict(), controls, details
+            verdict,
+            decision.statistic,
+            "z",
+            decision.draws,
+            note,
+            prediction.to_dict(),
+            last.to_dict(),
+            controls,
+            details,
         )
 
 

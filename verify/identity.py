@@ -52,8 +52,13 @@ class Derived:
         result, statement = claim.measure(claim.formula)
         rng = generator(seed, claim.id)
         gap, how = distance(claim.formula, result, statement, rng)
-        rivals = {f"axiom broken: {each.name}": claim.formula.derive(breaking=each.name).result for each in claim.formula.axioms}
-        rivals |= {control.name: control.expression(result) for control in claim.controls if isinstance(control, Mutant)}
+        rivals = {
+            f"axiom broken: {each.name}": claim.formula.derive(breaking=each.name).result
+            for each in claim.formula.axioms
+        }
+        rivals |= {
+            control.name: control.expression(result) for control in claim.controls if isinstance(control, Mutant)
+        }
         controls = []
         for name, rival in rivals.items():
             apart, _ = distance(claim.formula, rival, statement, rng)
@@ -132,7 +137,9 @@ class Routes:
                     if gap >= worst:
                         worst, where = gap, drawn
                     for control in claim.controls:
-                        rival_gaps[control.name] = max(rival_gaps[control.name], _rival_gap(control.value(case), float(other)))
+                        rival_gaps[control.name] = max(
+                            rival_gaps[control.name], _rival_gap(control.value(case), float(other))
+                        )
         controls = [
             ControlSeen(name, None, gap, gap > 1e-6, "largest relative gap") for name, gap in rival_gaps.items()
         ]

@@ -197,18 +197,20 @@ def _statistic(seen: dict[str, Any]) -> str:
 def _control(control: dict[str, Any]) -> str:
     word = "refuted" if control["refuted"] else "SURVIVED"
     distance = control["distance"]
-    told = "" if distance is None else f" {distance if isinstance(distance, str) else f'{distance:.3g}'} {control['unit']}"
+    told = (
+        "" if distance is None else f" {distance if isinstance(distance, str) else f'{distance:.3g}'} {control['unit']}"
+    )
     return _clip(f"{'':12}{word:<9}{control['name']}{told}", WIDTH)
 
 
 def _statement(formula: Formula) -> list[str]:
-    from sympy import Symbol, pretty
-
-    from sympy import Eq
+    from sympy import Eq, Symbol, pretty
 
     if isinstance(formula.statement, tuple):
         return ["  " + str(part) for part in formula.statement]
-    return textwrap.indent(_narrow(Eq(Symbol(formula.symbol), formula.statement, evaluate=False), pretty), "  ").split("\n")
+    return textwrap.indent(_narrow(Eq(Symbol(formula.symbol), formula.statement, evaluate=False), pretty), "  ").split(
+        "\n"
+    )
 
 
 def _narrow(expression: Any, pretty: Any) -> str:

@@ -81,7 +81,9 @@ def standing_figure(rows: Sequence[Mapping[str, Any]]) -> str:
     axes.set_xscale("symlog", linthresh=4, linscale=1.2)
     axes.set_xlim(left=0)
     axes.set_yticks(range(len(rows)), [row["id"] for row in reversed(list(rows))], fontsize=7)
-    axes.set_xlabel("distance from the prediction, in standard errors (shaded: first stage confirms; dotted: 8)", fontsize=8)
+    axes.set_xlabel(
+        "distance from the prediction, in standard errors (shaded: first stage confirms; dotted: 8)", fontsize=8
+    )
     axes.legend(fontsize=7, loc="lower right")
     return _svg(figure)
 
@@ -99,8 +101,14 @@ def series_figure(series: Mapping[str, Any]) -> str:
     for style, (name, values) in zip(("--", ":", "-."), series.get("curves", {}).items(), strict=False):
         axes.plot(series["x"], values, style, color=INK, lw=1, label=name)
     axes.errorbar(
-        series["x"], series["measured"], yerr=[2 * e for e in series["error"]], fmt="o", ms=4, color=CONTROL,
-        capsize=2, label="measured, 2 s.e.",
+        series["x"],
+        series["measured"],
+        yerr=[2 * e for e in series["error"]],
+        fmt="o",
+        ms=4,
+        color=CONTROL,
+        capsize=2,
+        label="measured, 2 s.e.",
     )
     for axis in series.get("log", ""):
         (axes.set_xscale if axis == "x" else axes.set_yscale)("log")

@@ -11,7 +11,13 @@ from .receipt import Receipt
 
 __all__ = ["Reporter", "reporter"]
 
-MARKS = {"confirmed": "green", "refuted": "bold red", "undecided": "yellow", "vacuous": "bold magenta", "error": "bold red"}
+MARKS = {
+    "confirmed": "green",
+    "refuted": "bold red",
+    "undecided": "yellow",
+    "vacuous": "bold magenta",
+    "error": "bold red",
+}
 
 
 class Reporter:

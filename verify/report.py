@@ -19,8 +19,11 @@ def write_report(folder: Path, settings: Mapping[str, Any], receipts: Sequence[R
     from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
     environment = Environment(
-        loader=PackageLoader("verify", "."), autoescape=select_autoescape(["jinja"]), undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
+        loader=PackageLoader("verify", "."),
+        autoescape=select_autoescape(["jinja"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     contents = [each.content for each in receipts]
     suites: dict[str, dict[str, Any]] = {}

@@ -60,7 +60,11 @@ def judge_one(id: str, files: Sequence[str], seed: int, alpha: float) -> dict[st
         "owner": claim.owner.value if claim else "ours",
         "rule": claim.rule.kind if claim else "",
         "formula": claim.formula.id if claim and claim.formula else None,
-        "asked": {"inputs": {n: str(v) for n, v in claim.case.inputs.items()} if claim and claim.case else {}, "seed": seed, "alpha": alpha},
+        "asked": {
+            "inputs": {n: str(v) for n, v in claim.case.inputs.items()} if claim and claim.case else {},
+            "seed": seed,
+            "alpha": alpha,
+        },
         "versions": dict(versions()) | {"code": code_version()},
         "seen": seen,
         "cost": {"seconds": round(time.perf_counter() - start, 3)},
@@ -101,7 +105,11 @@ def run(
     }
     folder = _open(settings, out, resume)
     kept = {each.id: each for path in folder.glob("*.json") if (each := read(path)) is not None}
-    done = {id: each for id, each in kept.items() if each.content["versions"].get("code") == settings["code"] and id in settings["claims"]}
+    done = {
+        id: each
+        for id, each in kept.items()
+        if each.content["versions"].get("code") == settings["code"] and id in settings["claims"]
+    }
     alpha = alpha_each(max(1, settings["one_sided"]))
     todo = sorted((c for c in claims if c.id not in done), key=lambda c: -c.cost)
     on_start(folder, len(claims), len(done))

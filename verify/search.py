@@ -54,7 +54,9 @@ class Property:
         if found is not None:
             note = f"counterexample {plain(found)}: {note}" if note else f"counterexample {plain(found)}"
         verdict, note = conclude(verdict, controls, note)
-        return Outcome(verdict, float(tried), "inputs", tried, note, controls=controls, details={"counterexample": plain(found)})
+        return Outcome(
+            verdict, float(tried), "inputs", tried, note, controls=controls, details={"counterexample": plain(found)}
+        )
 
     def _control(self, claim: Claim, control: Control, seed: int) -> ControlSeen:
         assert claim.formula is not None
@@ -78,7 +80,9 @@ class Property:
             return False
         return False
 
-    def _search(self, claim: Claim, evaluate: Evaluate, seed: int, shrink: bool = True) -> tuple[Mapping[str, Any] | None, int, str]:
+    def _search(
+        self, claim: Claim, evaluate: Evaluate, seed: int, shrink: bool = True
+    ) -> tuple[Mapping[str, Any] | None, int, str]:
         """(shrunk counterexample or None, inputs tried until then, its message)."""
         import hypothesis
 

@@ -4,6 +4,8 @@ A per-sample gradient exists only if the samples of a batch do not interact. Tha
 of sample i is taken twice, at one random state, among different companions. In the same way a path that goes round the
 boundary is found: the boundary's output is held fixed while the input changes, and the network's output must not move.
 A handful of rows is enough for either: the probes cost a few forward and backward passes over at most 16 of them.
+Any coupling that is a smooth function of the companions is seen; a discrete rule (a capacity) could happen to decide
+alike in all the compositions that are tried.
 """
 
 from __future__ import annotations
@@ -137,13 +139,13 @@ def _refuse_unless_sum(loss: Callable[[Any, Any], Tensor], output: Any, y: Any, 
 def _refuse_if_coupled(cut: Cut, few: tuple[Any, Any], reference: Tensor, n: int, tol: float) -> None:
     """Take the gradients of m samples among other companions than in the reference (m, ...), and compare.
 
-    One sample takes half of the places, the others stay where they were; of up to 4 samples each is put among copies
-    of itself alone, as half of them may have the statistics of all.
+    One sample takes half of the places, the others stay where they were. In a batch so small that the few hold all of
+    it, the first 4 are each put among copies of themselves as well: there half may have the statistics of all.
     """
     m = len(reference)
     loudest = int(reference.flatten(1).abs().amax(1).argmax())
     half = torch.where(torch.arange(m) < m // 2, loudest, torch.arange(m))
-    for places in [half] if n > 4 else [torch.full((m,), i) for i in range(n)]:
+    for places in [half] if n > m else [half, *(torch.full((m,), i) for i in range(min(n, 4)))]:
         others = rows(few, places, m)
         with same_random_state(cut.model):
             b = cut.gradient(*others)

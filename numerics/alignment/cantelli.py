@@ -15,7 +15,9 @@ __all__ = ["bound", "bound_exact"]
 
 
 @evaluates("alignment.bound_exact")
-def bound_exact(mu: Any, Sigma: Any, M: Any, K: Any, mu_test: Any = None, Sigma_test: Any = None, *, digits: int = 15) -> Value:
+def bound_exact(
+    mu: Any, Sigma: Any, M: Any, K: Any, mu_test: Any = None, Sigma_test: Any = None, *, digits: int = 15
+) -> Value:
     """Var X/(Var X + (E X)^2) >= Pr(X <= 0), for any laws with second moments and E X > 0; 1 where E X <= 0.
 
     Source: seed 000. Reference R2 is 7/19:
@@ -33,7 +35,9 @@ def bound_exact(mu: Any, Sigma: Any, M: Any, K: Any, mu_test: Any = None, Sigma_
 
 
 @evaluates("alignment.bound")
-def bound(mu: Any, Sigma: Any, M: Any, K: Any, mu_test: Any = None, Sigma_test: Any = None, *, digits: int = 15) -> Value:
+def bound(
+    mu: Any, Sigma: Any, M: Any, K: Any, mu_test: Any = None, Sigma_test: Any = None, *, digits: int = 15
+) -> Value:
     """1/(1 + n_eff d_align) >= bound_exact >= Pr(X <= 0), for E X > 0; 1 where E X <= 0.
 
     With different laws d is the least of (a'b)^2/b'Sb, (a'b)^2/a'Ta and (a'b)^2/tr(ST). At most M + K + 1 times

@@ -26,7 +26,9 @@ def _times(matrix: list[Any], vector: list[Any]) -> list[Any]:
 
 
 @evaluates("alignment.mean")
-def mean(mu: Any, Sigma: Any, M: Any, K: Any, mu_test: Any = None, Sigma_test: Any = None, *, digits: int = 15) -> Value:
+def mean(
+    mu: Any, Sigma: Any, M: Any, K: Any, mu_test: Any = None, Sigma_test: Any = None, *, digits: int = 15
+) -> Value:
     """E X = a'b, the inner product of the two mean gradients. Exact for rational input.
 
     Source: seed 000. R14's laws, a = (1, 2) and b = (2, 1):
@@ -40,7 +42,9 @@ def mean(mu: Any, Sigma: Any, M: Any, K: Any, mu_test: Any = None, Sigma_test: A
 
 
 @evaluates("alignment.variance")
-def variance(mu: Any, Sigma: Any, M: Any, K: Any, mu_test: Any = None, Sigma_test: Any = None, *, digits: int = 15) -> Value:
+def variance(
+    mu: Any, Sigma: Any, M: Any, K: Any, mu_test: Any = None, Sigma_test: Any = None, *, digits: int = 15
+) -> Value:
     """Var X = b'Sb/M + a'Ta/K + tr(ST)/(MK), for any laws with second moments. Exact for rational input.
 
     Sigma is per sample. Source: seed 000. Reference R1:
@@ -54,7 +58,9 @@ def variance(mu: Any, Sigma: Any, M: Any, K: Any, mu_test: Any = None, Sigma_tes
 
 
 @evaluates("alignment.third_cumulant")
-def third_cumulant(mu: Any, Sigma: Any, M: Any, K: Any, mu_test: Any = None, Sigma_test: Any = None, *, digits: int = 15) -> Value:
+def third_cumulant(
+    mu: Any, Sigma: Any, M: Any, K: Any, mu_test: Any = None, Sigma_test: Any = None, *, digits: int = 15
+) -> Value:
     """kappa_3(X) = 6 b'STa/(MK) for Gaussian gradients. Derived here.
 
     >>> from numerics import predict
@@ -69,7 +75,9 @@ def third_cumulant(mu: Any, Sigma: Any, M: Any, K: Any, mu_test: Any = None, Sig
 
 
 @evaluates("alignment.fourth_cumulant")
-def fourth_cumulant(mu: Any, Sigma: Any, M: Any, K: Any, mu_test: Any = None, Sigma_test: Any = None, *, digits: int = 15) -> Value:
+def fourth_cumulant(
+    mu: Any, Sigma: Any, M: Any, K: Any, mu_test: Any = None, Sigma_test: Any = None, *, digits: int = 15
+) -> Value:
     """kappa_4(X) = 12 b'STSb/(M^2 K) + 12 a'TSTa/(M K^2) + 6 tr((ST)^2)/(MK)^2 for Gaussian gradients. Derived here.
 
     Reference R8:

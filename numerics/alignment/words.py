@@ -43,7 +43,9 @@ def _matrix(value: Any, square: bool) -> Any:
 
     if square and not is_full(value):
         return mpmath.diag([to_mpmath(_exact(each)) for each in value])
-    return mpmath.matrix([[to_mpmath(_exact(x)) for x in row] for row in value] if square else [to_mpmath(_exact(x)) for x in value])
+    return mpmath.matrix(
+        [[to_mpmath(_exact(x)) for x in row] for row in value] if square else [to_mpmath(_exact(x)) for x in value]
+    )
 
 
 def _exact(number: Any) -> Any:

@@ -130,12 +130,12 @@ def test_a_mixture_with_a_capacity(n):
 
 def test_a_capacity_that_only_a_full_batch_exhausts():
     def scarce(z):
-        served = torch.arange(len(z)) < 20 - len(z)
+        served = torch.arange(len(z)) < 36 - len(z)
         return torch.where(served[:, None], torch.tanh(z), z)
 
     model = stack(Named(scarce))
-    x, y = normal(19, 5), torch.arange(19) % 3
-    with pytest.raises(InputError, match=r"samples interact.*Among 8 samples no single module"):
+    x, y = normal(35, 5), torch.arange(35) % 3
+    with pytest.raises(InputError, match=r"samples interact.*It takes more than 16 samples"):
         capture_activation_gradients(model, "0", (x, y), ce)
 
 
@@ -315,7 +315,7 @@ def test_samples_that_do_not_lie_along_the_first_axis():
 
     model = seeded(lambda: Folded().double())
     x = normal(12, 4, 5)
-    with pytest.raises(InputError, match=r"shape \(32, 5\) for 8 samples and \(28, 5\) for 7.*batch_first"):
+    with pytest.raises(InputError, match=r"shape \(64, 5\) for 16 samples and \(60, 5\) for 15.*batch_first"):
         capture_activation_gradients(model, "flat", (x, Y), ce)
     with pytest.raises(InputError, match=r"shape \(48, 5\) for 12 samples"):
         capture_activation_gradients(model, "flat", (x, Y), ce, probe=False)

@@ -55,7 +55,9 @@ def test_an_estimate_prints_its_double(number):
     assert float(shown["value"]) == number
 
 
-@pytest.mark.parametrize(("number", "text"), [(math.inf, "inf"), (-math.inf, "-inf"), (3, "3"), (Fraction(1, 4), "0.25")])
+@pytest.mark.parametrize(
+    ("number", "text"), [(math.inf, "inf"), (-math.inf, "-inf"), (3, "3"), (Fraction(1, 4), "0.25")]
+)
 def test_exact_values_print_as_they_are(number, text):
     assert Value.exact(number).to_dict()["value"] == text
     assert Value.exact(number).kind == "exact"

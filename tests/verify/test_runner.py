@@ -14,7 +14,12 @@ from theory import InputError
 from verify.receipt import Receipt, read, write_atomically
 from verify.runner import run
 
-FEW = ["alignment.derivation/mean", "alignment.derivation/n_eff", "alignment.mean/gaussian", "alignment.exact_bound/student"]
+FEW = [
+    "alignment.derivation/mean",
+    "alignment.derivation/n_eff",
+    "alignment.mean/gaussian",
+    "alignment.exact_bound/student",
+]
 
 CLAIMS = '''
 import time
@@ -95,7 +100,11 @@ def test_a_receipt_cut_short_is_judged_again(tmp_path):
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [({"seed": 1}, "seed was 0, is 1"), ({"level": "full"}, "level was quick, is full"), ({"selection": FEW[:1]}, "selection")],
+    [
+        ({"seed": 1}, "seed was 0, is 1"),
+        ({"level": "full"}, "level was quick, is full"),
+        ({"selection": FEW[:1]}, "selection"),
+    ],
 )
 def test_resume_refuses_another_question(tmp_path, change, words):
     run(FEW[:2], jobs=1, out=tmp_path / "run")
@@ -121,7 +130,9 @@ def test_a_folder_with_something_in_it_is_refused(tmp_path):
 def test_a_claim_that_raises_is_an_error_and_the_rest_goes_on(tmp_path):
     claims = tmp_path / "claims.py"
     claims.write_text(
-        CLAIMS.replace("time.sleep(0.2)", "assert case.M != 2, 'two is too many'").replace("range(1, 13)", "range(1, 4)")
+        CLAIMS.replace("time.sleep(0.2)", "assert case.M != 2, 'two is too many'").replace(
+            "range(1, 13)", "range(1, 4)"
+        )
     )
     finished = run([], jobs=1, out=tmp_path / "run", files=[str(claims)])
     assert [r.verdict for r in finished.receipts] == ["confirmed", "error", "confirmed"]
@@ -147,7 +158,11 @@ def test_verdicts_reach_the_exit_status(tmp_path, edit, verdict, status):
 
 def test_a_reported_claim_never_changes_the_exit_status(tmp_path):
     claims = tmp_path / "claims.py"
-    source = CLAIMS.replace("time.sleep(0.2)", "").replace("range(1, 13)", "range(4, 5)").replace("1 + 0.01 *", "1.01 + 0.01 *")
+    source = (
+        CLAIMS.replace("time.sleep(0.2)", "")
+        .replace("range(1, 13)", "range(4, 5)")
+        .replace("1 + 0.01 *", "1.01 + 0.01 *")
+    )
     claims.write_text(source.replace('suite="mine"', 'suite="mine", owner="reported"'))
     finished = run([], jobs=1, out=tmp_path / "run", files=[str(claims)])
     assert [(r.verdict, r.owner) for r in finished.receipts] == [("refuted", "reported")]

@@ -66,7 +66,9 @@ def _prove_bound(known: Mapping[str, Any]) -> Derivation:
     smallest = known[WORST_DIMENSION.name](w.AB**2 / w.BSB, w.AB**2 / w.ATA, w.AB**2 / w.TR_ST)
     dimension = Symbol("d", positive=True)
     worst = d.step(
-        "every dimension replaced by the smallest; R grows", Symbol("R_align"), simplify(ratio.subs(dict.fromkeys((d_tr, d_te, d_x), dimension)))
+        "every dimension replaced by the smallest; R grows",
+        Symbol("R_align"),
+        simplify(ratio.subs(dict.fromkeys((d_tr, d_te, d_x), dimension))),
     )
     bound = d.step("R/(1+R) grows with R", Symbol("B_align"), simplify(best.subs(V, worst * E**2)))
     d.step("the smallest dimension", Symbol("B_align"), bound.subs(dimension, smallest))
@@ -107,7 +109,8 @@ BOUND = Formula(
     symbol="B_align",
     parameters=w.PAIR,
     assumptions=_ASSUMPTIONS,
-    conventions=_CONVENTIONS + "; with different laws the dimension is the least of (a'b)^2/b'Sb, (a'b)^2/a'Ta, (a'b)^2/tr(ST)",
+    conventions=_CONVENTIONS
+    + "; with different laws the dimension is the least of (a'b)^2/b'Sb, (a'b)^2/a'Ta, (a'b)^2/tr(ST)",
     source=w.SEED,
     state=_bound,
     prove=_prove_bound,

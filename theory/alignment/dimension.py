@@ -22,7 +22,9 @@ VARIANCE = Axiom(
     lambda quadratic, trace: variance_of(quadratic, quadratic, trace, 1 / M, 1 / K),
     lambda quadratic, trace: variance_of(quadratic, quadratic, 0, 1 / M, 1 / K),
 )
-CANTELLI = Axiom("Cantelli's inequality", "Pr(X <= 0) <= R/(1+R); the rival is Chebyshev's R", lambda r: r / (1 + r), lambda r: r)
+CANTELLI = Axiom(
+    "Cantelli's inequality", "Pr(X <= 0) <= R/(1+R); the rival is Chebyshev's R", lambda r: r / (1 + r), lambda r: r
+)
 ALONE = {
     "quadratic": Axiom(
         "one sample of many tests",
@@ -150,4 +152,3 @@ BOUND_FROM_DIMENSION = Formula(
     axioms=(VARIANCE, CANTELLI),
     example={"d_align": "3.9", "M": "16", "K": "16"},
 )
-

@@ -28,7 +28,10 @@ CONNECTED = Axiom(
     False,
 )
 TWO_LAWS = Axiom(
-    "two laws", "M draws have mean a and covariance S, K draws b and T; the rival exchanges the sample sizes", False, True
+    "two laws",
+    "M draws have mean a and covariance S, K draws b and T; the rival exchanges the sample sizes",
+    False,
+    True,
 )
 NO_SKEWNESS = Axiom(
     "Gaussian draws", "the third cumulant of a Gaussian gradient vanishes; the rival keeps it", True, False
@@ -43,7 +46,11 @@ def _cumulant(order: int) -> Callable[[Mapping[str, Any]], Derivation]:
         sizes = (K, M) if exchanged else (M, K)
         d = Derivation()
         for r in range(1, order + 1):
-            d.step(f"index coincidences of M independent draws, order {r}", Symbol(f"kappa_{r}(mu_M)"), cumulant_of_mean(r, M))
+            d.step(
+                f"index coincidences of M independent draws, order {r}",
+                Symbol(f"kappa_{r}(mu_M)"),
+                cumulant_of_mean(r, M),
+            )
         if order <= 2:  # orders 3 and 4 have 11 and 127 pairs: only their sum is shown
             for number, (left, right) in enumerate(cumulant_pairs(order), 1):
                 term = contraction(left, right)

@@ -38,7 +38,11 @@ def _prove(unknown: Symbol, equal: bool = False) -> Any:
         else:
             # B = delta has a positive root K exactly where n* = (1-delta)/(delta d) < M: K -> inf leaves n_eff = M.
             limit = (1 - DELTA) / (DELTA * D)
-            d.step("none exists unless the bound at K = inf is below delta", Symbol("K"), Piecewise((ceiling(root), M > limit), (oo, True)))
+            d.step(
+                "none exists unless the bound at K = inf is below delta",
+                Symbol("K"),
+                Piecewise((ceiling(root), limit < M), (oo, True)),
+            )
         return d
 
     return prove
@@ -59,7 +63,7 @@ def _samples() -> Expr:
 
 def _test_samples() -> Expr:
     n = _needed()
-    return Piecewise((ceiling(n * (M + 1) / (M - n)), M > n), (oo, True))
+    return Piecewise((ceiling(n * (M + 1) / (M - n)), n < M), (oo, True))
 
 
 _CONVENTIONS = "the least integer whose bound is at most delta, at least 1; inf where none is"

@@ -15,21 +15,37 @@ from ..words import Word
 
 __all__ = ["DELTA", "DIMENSION", "K", "LAWS", "M", "MU", "PAIR", "SEED", "SIGMA"]
 
-SEED = Source("Width scaling in normalized residual networks: finite-sample alignment certificates", place="seed 000, theorem 1")
+SEED = Source(
+    "Width scaling in normalized residual networks: finite-sample alignment certificates", place="seed 000, theorem 1"
+)
 
 MU = Parameter("mu", "mean training gradient", Domain("vector"), typical=(-1, 1), latex=r"\mu")
 SIGMA = Parameter("Sigma", "covariance of one training gradient", Domain("covariance"), typical=(0, 2), latex=r"\Sigma")
-MU_TEST = Parameter("mu_test", "mean test gradient; mu if left out", Domain("vector"), optional=True, latex=r"\mu_{test}")
+MU_TEST = Parameter(
+    "mu_test", "mean test gradient; mu if left out", Domain("vector"), optional=True, latex=r"\mu_{test}"
+)
 SIGMA_TEST = Parameter(
-    "Sigma_test", "covariance of one test gradient; Sigma if left out", Domain("covariance"), optional=True, latex=r"\Sigma_{test}"
+    "Sigma_test",
+    "covariance of one test gradient; Sigma if left out",
+    Domain("covariance"),
+    optional=True,
+    latex=r"\Sigma_{test}",
 )
 M = Parameter("M", "training samples averaged", Domain("integer", low=1, infinity=True), typical=(1, 64))
 K = Parameter("K", "test samples averaged", Domain("integer", low=1, infinity=True), typical=(1, 64))
 DIMENSION = Parameter(
-    "d_align", "effective alignment dimension", Domain("real", low=0, infinity=True), typical=(0.01, 10), latex=r"d_{align}"
+    "d_align",
+    "effective alignment dimension",
+    Domain("real", low=0, infinity=True),
+    typical=(0.01, 10),
+    latex=r"d_{align}",
 )
 DELTA = Parameter(
-    "delta", "tolerated misalignment probability", Domain("real", 0, 1, open_low=True, open_high=True), typical=(0.01, 0.5), latex=r"\delta"
+    "delta",
+    "tolerated misalignment probability",
+    Domain("real", 0, 1, open_low=True, open_high=True),
+    typical=(0.01, 0.5),
+    latex=r"\delta",
 )
 
 PAIR = (MU, SIGMA, M, K, MU_TEST, SIGMA_TEST)
@@ -64,8 +80,12 @@ def _aligned(inputs: Mapping[str, Any]) -> bool | None:
     return None if value is None else value > 0
 
 
-INDEPENDENT = Assumption("independent_draws", "the M + K gradients are drawn independently, each sample from its own law")
-SECOND_MOMENTS = Assumption("finite_second_moments", "the gradients have finite second moments; nothing else of their law is used")
+INDEPENDENT = Assumption(
+    "independent_draws", "the M + K gradients are drawn independently, each sample from its own law"
+)
+SECOND_MOMENTS = Assumption(
+    "finite_second_moments", "the gradients have finite second moments; nothing else of their law is used"
+)
 ALIGNED = Assumption(
     "positive_expected_alignment",
     "the mean alignment a'b (||mu||^2 in the same-law case) is positive",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from empirics.measurement import Measurement
@@ -24,58 +24,71 @@ LEAST_SIZES = 3
 class Intercept:
     """y_N = y_inf + b N^-p fitted by weighted least squares.
 
-    `estimate` (y_inf) and `standard_error`, both in the units of y; `slope` (b); `chi2` and its `degrees_of_freedom`
-    (sizes - 2); `weights`: estimate = sum of weights * y, in the order of the sizes (they sum to 1).
+    `estimate` is y_inf with its `standard_error` and Welch's `degrees_of_freedom` (inf for known errors), `slope` is b,
+    `chi2` the squared residuals in standard errors, `lack_of_fit` the equivalent z >= 0 of chi2.
     """
 
     estimate: float
     standard_error: float
+    degrees_of_freedom: float
     slope: float
     chi2: float
-    degrees_of_freedom: int
-    weights: tuple[float, ...]
+    lack_of_fit: float
 
 
 def fit_intercept(
-    sizes: Sequence[float], estimates: Sequence[float], standard_errors: Sequence[float], exponent: float
+    sizes: Sequence[float],
+    estimates: Sequence[float],
+    standard_errors: Sequence[float],
+    exponent: float,
+    degrees_of_freedom: Sequence[float] | None = None,
 ) -> Intercept:
-    """The intercept of y_N against N^-exponent, weights 1/standard_error^2; the standard errors are taken as known.
+    """The intercept of y_N against N^-exponent, each size weighted by 1/standard_error^2.
 
-    With the spreads of single draws in place of standard errors, `.standard_error` is the spread that `draws_for` wants
-    for draws per size. Raises InputError for fewer than two distinct sizes, an exponent that is not positive, or standard
-    errors that are not positive and finite. Derived here (weighted normal equations, centred).
+    Without `degrees_of_freedom` (one a size) the standard errors are known. Estimated ones make the weights random, and
+    the usual standard error too small: its square is sum_i (c_i s_i)^2 (1 + 4 (1 - h_i)/nu_i), where estimate = sum c_i y_i
+    and h_i is the leverage; this is Kenward and Roger's correction, Meier's for a weighted mean. Lack of fit refers
+    chi2/(sizes - 2) to Fisher's law with the fewest degrees of any size, so it alarms too rarely rather than too often.
+
+    With the spreads of single draws as standard errors, `.standard_error` is the spread that `draws_for` wants for draws
+    per size. Raises InputError for fewer than three distinct sizes, an exponent that is not positive, estimates that are
+    not finite, or standard errors that are not positive and finite.
 
     >>> fit = fit_intercept([10, 20, 40], [1.2, 1.1, 1.05], [0.1, 0.1, 0.1], exponent=1)
     >>> round(fit.estimate, 12), round(fit.slope, 12), round(fit.standard_error, 6)
-    (1.0, 2.0, 0.124722)
+    (1.0, 2.0, 0.122474)
     """
     import numpy as np
 
     N, y, error = (np.asarray(each, dtype=float) for each in (sizes, estimates, standard_errors))
-    if not (N.ndim == 1 and N.shape == y.shape == error.shape):
-        raise InputError(f"sizes, estimates and standard errors differ in shape: {N.shape}, {y.shape}, {error.shape}")
-    if len(set(N.tolist())) < 2 or not np.all(N > 0):
-        raise InputError(f"an intercept needs at least two distinct positive sizes, got {N.tolist()}")
+    nu = np.full(N.shape, math.inf) if degrees_of_freedom is None else np.asarray(degrees_of_freedom, dtype=float)
+    if not (N.ndim == 1 and N.shape == y.shape == error.shape == nu.shape):
+        raise InputError(f"one estimate, error and degrees a size: got {N.shape}, {y.shape}, {error.shape}, {nu.shape}")
+    if len(set(N.tolist())) < LEAST_SIZES or not (np.all(N > 0) and np.all(np.isfinite(N))):
+        raise InputError(f"an intercept needs at least {LEAST_SIZES} distinct positive sizes, got {N.tolist()}")
     if not 0 < exponent < math.inf:
         raise InputError(f"the bias must vanish as N^-p with p > 0, got p = {exponent}")
-    if not (np.all(error > 0) and np.all(np.isfinite(error)) and np.all(np.isfinite(y))):
-        raise InputError(f"a weighted fit needs finite estimates and positive standard errors, got {y} +/- {error}")
-    x = N**-exponent
-    w = (error / error.min()) ** -2.0  # relative weights: 1/error^2 overflows for a standard error of 1e-160
-    total = w.sum()
-    centre = w @ x / total
+    if not (np.all(error > 0) and np.all(np.isfinite(error)) and np.all(np.isfinite(y)) and np.all(nu > 0)):
+        raise InputError(f"a weighted fit needs finite estimates with positive standard errors, got {y} +/- {error}")
+    x = (N / N.min()) ** -exponent
+    w = (error / error.min()) ** -2.0  # only ratios matter, and 1/error^2 can overflow
+    centre = w @ x / w.sum()
     moment = w @ (x - centre) ** 2
-    weights = w / total - centre * w * (x - centre) / moment
-    slope = float(w @ ((x - centre) * y) / moment)
-    estimate = float(weights @ y)
+    slope = w @ ((x - centre) * y) / moment
+    c = w / w.sum() - centre * w * (x - centre) / moment
+    leverage = w / w.sum() + w * (x - centre) ** 2 / moment
+    estimate = c @ y
+    shares = (c * error) ** 2 * (1 + 4 * (1 - leverage) / nu)
     residual = (y - estimate - slope * x) / error
+    chi2, free = float(residual @ residual), len(N) - 2
+    spent = float(np.sum((shares / shares.sum()) ** 2 / nu))
     return Intercept(
-        estimate,
-        float(np.sqrt(np.sum((weights * error) ** 2))),
-        slope,
-        float(residual @ residual),
-        len(N) - 2,
-        tuple(weights.tolist()),
+        float(estimate),
+        float(np.sqrt(shares.sum())),
+        1 / spent if spent else math.inf,
+        float(slope * N.min() ** exponent),
+        chi2,
+        fisher_z(chi2 / free, free, float(nu.min())),
     )
 
 
@@ -103,9 +116,7 @@ def asymptotic(
     return replace(decision, details={**decision.details, "exponent": exponent, "fits": fits})
 
 
-def _intercept(
-    seen: Mapping[int, Measurement], draws: int, exponent: float, fits: list[dict[str, Any]]
-) -> Measurement:
+def _intercept(seen: Mapping[int, Measurement], draws: int, exponent: float, fits: list[dict[str, Any]]) -> Measurement:
     """The intercept as a Measurement, not detected where the sizes do not support one."""
     sizes = sorted(seen)
     least = min(seen.values(), key=lambda each: each.count, default=Measurement.not_detected("draw", 0, "no sizes"))
@@ -116,28 +127,15 @@ def _intercept(
         if missing := shortfall(seen[size], draws):
             return Measurement.not_detected(least.unit, least.count, f"size {size}: {missing}")
     errors = [seen[size].standard_error for size in sizes]
-    fit = fit_intercept(sizes, [seen[size].estimate for size in sizes], errors, exponent)
-    each = [float(seen[size].settings.get("degrees_of_freedom", seen[size].count - 1)) for size in sizes]
-    shares = [(weight * error / fit.standard_error) ** 2 for weight, error in zip(fit.weights, errors, strict=True)]
-    welch = 1 / sum(share**2 / degrees for share, degrees in zip(shares, each, strict=True))
-    lack = fisher_z(fit.chi2 / fit.degrees_of_freedom, fit.degrees_of_freedom, min(each))
-    fits.append(
-        {
-            "sizes": sizes,
-            "estimates": [seen[size].estimate for size in sizes],
-            "standard_errors": errors,
-            "intercept": fit.estimate,
-            "standard_error": fit.standard_error,
-            "slope": fit.slope,
-            "chi2": fit.chi2,
-            "lack_of_fit_z": lack,
-        }
-    )
-    if lack >= CONFIRM_Z:
+    estimates = [seen[size].estimate for size in sizes]
+    degrees = [seen[size].settings.get("degrees_of_freedom", seen[size].count - 1) for size in sizes]
+    fit = fit_intercept(sizes, estimates, errors, exponent, degrees)
+    fits.append({"sizes": sizes, "estimates": estimates, "standard_errors": errors, **asdict(fit)})
+    if fit.lack_of_fit >= CONFIRM_Z:
         note = (
-            f"the sizes do not lie on y + b N^-{exponent:g}: chi^2 = {fit.chi2:.4g} on {fit.degrees_of_freedom} degrees "
-            f"of freedom (z = {lack:.3g}); leave out the smallest sizes or add larger ones"
+            f"the sizes do not lie on y + b N^-{exponent:g}: chi^2 = {fit.chi2:.4g} on {len(sizes) - 2} degrees of "
+            f"freedom (z = {fit.lack_of_fit:.3g}); leave out the smallest sizes or add larger ones"
         )
         return Measurement.not_detected(least.unit, least.count, note, fit.estimate)
-    settings = {"degrees_of_freedom": welch}
+    settings = {"degrees_of_freedom": fit.degrees_of_freedom}
     return Measurement(fit.estimate, fit.standard_error, unit=least.unit, count=least.count, settings=settings)

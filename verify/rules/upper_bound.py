@@ -71,7 +71,13 @@ def upper_bound(violations: Sequence[int], sizes: Sequence[int], bound: float, a
         hits, total = hits + int(seen), total + int(size)
         path.append(log_e_value(hits, total, bound))
     needed = -math.log(alpha)
-    details = {"bound": bound, "violations": hits, "log_e": path, "log_e_needed": needed, "sizes": [int(n) for n in sizes]}
+    details = {
+        "bound": bound,
+        "violations": hits,
+        "log_e": path,
+        "log_e_needed": needed,
+        "sizes": [int(n) for n in sizes],
+    }
     if total == 0 or bound == 1:
         why = "no draws were made" if total == 0 else "a frequency cannot exceed 1, so nothing was tested"
         return Decision(Verdict.vacuous, None, total, why, details)

@@ -61,7 +61,11 @@ def test_two_routes_at_thirty_random_laws(name):
             continue
         other = evaluate_statement(known, admit(known, drawn)[0])
         one = shown.to_dict()["value"]
-        gap = 0.0 if str(other) in ("oo", "inf") and one == "inf" else abs(float(one) - float(other)) / (abs(float(other)) or 1)
+        gap = (
+            0.0
+            if str(other) in ("oo", "inf") and one == "inf"
+            else abs(float(one) - float(other)) / (abs(float(other)) or 1)
+        )
         worst = max(worst, (gap, drawn, one, str(other)), key=lambda each: each[0])
     assert worst[0] < 1e-14, worst
 
@@ -111,4 +115,6 @@ def test_three_hundred_dimensions_in_full_agree_with_floats():
     Sigma = (Sigma + Sigma.T) / 2
     variance = 0.2 * (mu @ Sigma @ mu) + np.sum(Sigma * Sigma) / 100
     expected = variance / (variance + (mu @ mu) ** 2)
-    assert float(predict("alignment.bound_exact", {"mu": mu, "Sigma": Sigma, "M": 10, "K": 10})) == pytest.approx(expected, rel=1e-12)
+    assert float(predict("alignment.bound_exact", {"mu": mu, "Sigma": Sigma, "M": 10, "K": 10})) == pytest.approx(
+        expected, rel=1e-12
+    )

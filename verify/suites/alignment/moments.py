@@ -44,7 +44,9 @@ def _traces(case: Case) -> float:
 
 def sample_mean(values: np.ndarray) -> Measurement:
     """Mean with its standard error."""
-    return Measurement(float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values))), unit="replicate", count=len(values))
+    return Measurement(
+        float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values))), unit="replicate", count=len(values)
+    )
 
 
 def sample_variance(values: np.ndarray) -> Measurement:
@@ -66,7 +68,9 @@ def k_statistic(values: np.ndarray, order: int) -> Measurement:
     else:
         each = n**2 * ((n + 1) * m4 - 3 * (n - 1) * m2**2) / ((n - 1) * (n - 2) * (n - 3))
     error = float(each.std(ddof=1) / math.sqrt(BATCHES))
-    return Measurement(float(each.mean()), error, unit="batch", count=BATCHES, settings={"degrees_of_freedom": BATCHES - 1})
+    return Measurement(
+        float(each.mean()), error, unit="batch", count=BATCHES, settings={"degrees_of_freedom": BATCHES - 1}
+    )
 
 
 @claim(

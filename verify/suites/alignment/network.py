@@ -80,7 +80,9 @@ def _plug_in_variance(case: Case) -> float:
     controls=[
         restated("independent draws: the pool's correction dropped", _independent_variance),
         restated("plug-in for U-statistics", _plug_in_variance),
-        restated("tr Sigma^2 dropped", lambda case: _pool_variance(case) - float(sums().trace_squared) / (case.M * case.K)),
+        restated(
+            "tr Sigma^2 dropped", lambda case: _pool_variance(case) - float(sums().trace_squared) / (case.M * case.K)
+        ),
         restated("times 2", lambda case: 2 * _pool_variance(case)),
     ],
     cases={"64": _budget(256, 64), "256": _budget(256)},
@@ -109,7 +111,9 @@ def gaussian_prediction(M: int, K: int) -> float:
     scale = np.abs(mean).max()  # Sigma and mu in units of the mean's largest entry: the probability does not change
     shrunk = mean / scale * math.sqrt(max(float(sums().mean_squared), 0.0) / float(mean @ mean))
     covariance = np.cov(q.T) / scale**2
-    return float(predict("alignment.gaussian", {"mu": shrunk, "Sigma": (covariance + covariance.T) / 2, "M": M, "K": K}))
+    return float(
+        predict("alignment.gaussian", {"mu": shrunk, "Sigma": (covariance + covariance.T) / 2, "M": M, "K": K})
+    )
 
 
 @claim(

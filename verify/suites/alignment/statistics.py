@@ -44,7 +44,9 @@ def _spread(target: Callable[[Case], float]) -> Callable[[Case], float]:
     "alignment.mean",
     rule=Equality(_spread(lambda case: _words(case)[2]), predicted=lambda case: _words(case)[2], most=40_000),
     controls=[
-        restated("plug-in: ||m||^2 has tr Sigma/n too much", lambda case: _words(case)[2] + np.trace(_words(case)[1]) / POOL),
+        restated(
+            "plug-in: ||m||^2 has tr Sigma/n too much", lambda case: _words(case)[2] + np.trace(_words(case)[1]) / POOL
+        ),
         factor(2),
     ],
     cases={label: {**CASE, "M": "1", "K": "1"} for label in CASES},
