@@ -102,7 +102,9 @@ class UpperBound:
 
     `measure(case, rng, draws)` returns booleans, True where the event happened, or a Measurement of its frequency.
     Controls tighten the bound, so only a law that attains it can kill them: `attained(case, rng, draws)` samples one at
-    the inputs `attaining`, where the bound is the probability itself. `predicted(case)` as in `Equality`.
+    the inputs `attaining`, where the bound is the probability itself. Where no law attains the bound, `probability(case)`
+    says what the event's probability is there, and only controls below it can be killed. `predicted(case)` as in
+    `Equality`.
     """
 
     attaining: Mapping[str, Any]
@@ -110,6 +112,7 @@ class UpperBound:
     draws: int = 20_000
     batches: int = 20
     predicted: Callable[[Case], float] | None = None
+    probability: Callable[[Case], float] | None = None
     kind: str = "upper bound"
     one_sided: bool = True
 
@@ -121,13 +124,13 @@ class UpperBound:
         measured, batches = _batches(seen, self.batches)
         decision = rules.upper_bound(*batches, float(prediction), alpha)
         tight = Case(case.formula.id, self.attaining)
-        probability = tight.value()
+        probability = tight.value() if self.probability is None else self.probability(tight)
         rivals = [(control.name, control.value(tight)) for control in claim.controls]
         planned = rules.bernoulli_draws_for(probability, [rival for _, rival in rivals])
         hits = int(np.count_nonzero(self.attained(tight, generator(seed, claim.id, 1), planned)))
         controls = tuple(_control_bound(name, rival, hits, planned, alpha) for name, rival in rivals)
         verdict, note = conclude(decision.verdict, controls, decision.note)
-        attained = {"bound": probability, "frequency": hits / planned, "draws": planned}
+        attained = {"probability": probability, "frequency": hits / planned, "draws": planned}
         return Outcome(
             verdict,
             decision.statistic,

@@ -17,7 +17,7 @@ def seed_words(text: str) -> list[int]:
     """The SHA-256 of a text as eight 32-bit words.
 
     >>> [hex(word) for word in seed_words("alignment.variance")][:2]
-    ['0x33cac70f', '0x70b18c96']
+    ['0xd4dc5673', '0x298b4e0c']
     """
     digest = hashlib.sha256(text.encode()).digest()
     return [int.from_bytes(digest[i : i + 4], "big") for i in range(0, 32, 4)]

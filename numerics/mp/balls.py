@@ -21,7 +21,9 @@ def in_balls(function: Callable[..., Any], *inputs: Any, digits: int) -> Value:
     >>> in_balls(lambda a: a.sqrt(), Fraction(2), digits=10)
     Value(1.414213562 +/- 3.75e-10, ball)
     """
-    return certified(function, *(Surd(each, to_text(each)) if isinstance(each, Fraction) else each for each in inputs), digits=digits)
+    return certified(
+        function, *(Surd(each, to_text(each)) if isinstance(each, Fraction) else each for each in inputs), digits=digits
+    )
 
 
 def gap(x: Any, y: Any, v: Any) -> Any:
@@ -47,4 +49,6 @@ def edges_of(y: flint.arb, v: flint.arb) -> tuple[flint.arb, flint.arb]:
 
 def square(number: Any) -> Any:
     """The square of an admitted real number, exact."""
-    return Surd(("*", number.tree, number.tree), f"({number})*({number})") if isinstance(number, Surd) else number * number
+    return (
+        Surd(("*", number.tree, number.tree), f"({number})*({number})") if isinstance(number, Surd) else number * number
+    )

@@ -39,7 +39,7 @@ def cdf(x: Any, ratio: Any, variance: Any, *, digits: int = 15) -> Value:
     >>> predict("mp.cdf", {"x": 1, "ratio": "0.25"}, digits=20).value
     Value(0.55339008127533609917 +/- 1.69e-21, ball)
     >>> predict("mp.cdf", {"x": 1, "ratio": 2}, digits=20).value
-    Value(0.65915494309189533577 +/- 1.21e-21, ball)
+    Value(0.65915494309189533577 +/- 1.12e-21, ball)
     """
     side = place(x, ratio, variance)
     if x < 0 or side > 0:

@@ -60,7 +60,9 @@ def _simple_pole(id: str, name: str, parts: Any, argument: Any, ratio: Any, vari
     def formula(*inputs: Any) -> Any:
         above, below = parts(*inputs)
         if sign(below) == 0:
-            raise InputError(f"{id} has a pole at {name} = {argument} for ratio {ratio} and variance {variance}: ask beside it")
+            raise InputError(
+                f"{id} has a pole at {name} = {argument} for ratio {ratio} and variance {variance}: ask beside it"
+            )
         return above / below
 
     return certified(formula, argument, ratio, variance, digits=digits)

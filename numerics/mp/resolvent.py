@@ -66,7 +66,10 @@ def stieltjes(z: Any, ratio: Any, variance: Any, *, digits: int = 15) -> Value:
                 f"mp.stieltjes: z = {z} lies on the spectrum of the law with ratio {ratio} and variance {variance}, where the "
                 "transform has no value; give z an imaginary part, or ask for mp.density"
             )
-    re, im = (in_balls(lambda *inputs, part=part: parts(*inputs)[part], z.re, z.im, ratio, variance, digits=digits) for part in (0, 1))
+    re, im = (
+        in_balls(lambda *inputs, part=part: parts(*inputs)[part], z.re, z.im, ratio, variance, digits=digits)
+        for part in (0, 1)
+    )
     return Value.gather({"re": re, "im": im})
 
 

@@ -135,7 +135,7 @@ def test_a_capacity_that_only_a_full_batch_exhausts():
 
     model = stack(Named(scarce))
     x, y = normal(35, 5), torch.arange(35) % 3
-    with pytest.raises(InputError, match=r"samples interact.*It takes more than 16 samples"):
+    with pytest.raises(InputError, match=r"samples interact.*Among 16 samples no single module"):
         capture_activation_gradients(model, "0", (x, y), ce)
 
 

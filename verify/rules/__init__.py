@@ -1,4 +1,4 @@
-"""The decision rules as pure statistics: no formula, no network, no random stream. SciPy is loaded when a rule is used."""
+"""The decision rules as pure statistics: no formula, no network, no stream. SciPy is loaded when one is used."""
 
 from .asymptotic import Intercept, asymptotic, fit_intercept
 from .decision import ALPHA, CONFIRM_Z, REFUTE_Z, Decision, Verdict, alpha_each, false_alarm_budget

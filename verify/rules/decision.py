@@ -53,8 +53,8 @@ class Decision:
     """A verdict with the number it rests on.
 
     `statistic` is an equivalent z (equality, asymptotic), the log of an e-value (upper bound) or a slope (trend); None
-    where there is none. `draws` counts all draws made, over both stages. `note` is one sentence. `details` holds numbers,
-    strings, lists and objects only.
+    where there is none. `draws` counts all draws made, over both stages. `note` is one sentence, or empty. `details`
+    holds numbers (which may be infinite), strings, lists and mappings only.
     """
 
     verdict: Verdict
@@ -78,7 +78,7 @@ def alpha_each(one_sided_claims: int) -> float:
 
 
 def false_alarm_budget(equalities: int, one_sided: int) -> float:
-    """A bound on the probability that a run of true claims refutes any: 2 Phi(-3.29) 2 Phi(-4.15) an equality, plus 1e-3.
+    """A bound on the chance that a run of true claims refutes any: 2 Phi(-3.29) 2 Phi(-4.15) an equality, plus 1e-3.
 
     The two stages of an equality are independent, so their probabilities multiply; claims are added (union bound). The
     1e-3 is spent only if there is a one-sided or trend claim. Raises InputError for a negative count. Derived here.

@@ -1,4 +1,4 @@
-"""Equality: the measured quantity is the predicted one. Two independent stages, so that an alarm is checked, not trusted."""
+"""Equality: the measured quantity is the predicted one. Two independent stages: an alarm is checked, not trusted."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def equality(
     if its own |z| > 4.15, else confirmed (noise shrinks, bias stays). A true equality is refuted with probability
     3.3e-8, a value 8 standard errors off with 1 - 1.2e-6.
 
-    z is the equivalent z of Student's law (see `standard_score`). Undecided where a stage was not detected or has too few
-    units (`shortfall`). Raises InputError for a value or radius that is no finite number or draws < 1, ArithmeticError
-    for a measurement that is NaN. The statistic is the last stage's z; details hold both stages.
+    z is the equivalent z of Student's law (see `standard_score`). Undecided where a stage was not detected or has too
+    few units (`shortfall`). Raises InputError for a value or radius that is no finite number or draws < 1,
+    ArithmeticError for a measurement that is NaN. The statistic is the last stage's z; details hold both stages.
 
     >>> decision = equality(lambda draws, stage: Measurement(1.0, 0.1, count=draws), 1.1, 0.0, 1000)
     >>> print(decision.verdict, round(decision.statistic, 4), decision.draws)
@@ -69,13 +69,13 @@ def standard_score(
 ) -> float:
     """The equivalent z of a measurement against a value: Student's p-value turned into a normal deviate.
 
-    Degrees of freedom: the argument, else `seen.settings["degrees_of_freedom"]`, else count - 1 (which for more than a
-    thousand units is the normal law within 1 %); pass inf for a standard error that is known, not estimated. With a
-    radius the same degrees are kept, fewer than Welch's, so the alarm is if anything too rare. Raises ArithmeticError for
-    a measurement whose estimate or standard error is not finite: such a z would be 0 or NaN and pass for agreement.
+    Degrees of freedom: the argument, else `seen.settings["degrees_of_freedom"]`, else count - 1 (above a thousand units
+    that is the normal law within 1 % up to |z| = 6); pass inf for a standard error that is known, not estimated. With a
+    radius the same degrees are kept, fewer than Welch's, so the alarm is if anything too rare. Raises ArithmeticError
+    for a measurement whose estimate or standard error is not finite: its z would be 0 or NaN and pass for agreement.
 
     >>> round(standard_score(Measurement(5.0, 1.0, unit="batch", count=4), 1.0), 3)
-    2.195
+    2.197
     """
     if not (math.isfinite(seen.estimate) and 0 <= seen.standard_error < math.inf):
         raise ArithmeticError(

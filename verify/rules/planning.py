@@ -28,7 +28,8 @@ def draws_for(spread: float, value: float, rivals: Iterable[float], sigma: float
     >>> draws_for(1.0, 0.25, [0.25])
     Traceback (most recent call last):
         ...
-    theory.formula.InputError: the rival 0.25 equals the value 0.25: no number of draws tells them apart; choose a case ...
+    theory.formula.InputError: no number of draws tells the rival 0.25 from the value 0.25; choose a case in which
+    they differ
     """
     rivals = [float(rival) for rival in rivals]
     if not (0 <= spread < math.inf and math.isfinite(value) and sigma > 0):
@@ -37,24 +38,25 @@ def draws_for(spread: float, value: float, rivals: Iterable[float], sigma: float
         raise InputError(f"draws are planned against rival values; got {rivals}")
     nearest = min(rivals, key=lambda rival: abs(value - rival))
     gap = abs(value - nearest)
-    needed = (sigma * spread / gap) ** 2 if gap > 0 else math.inf
-    if needed == math.inf:
+    ratio = sigma * spread / gap if gap > 0 else math.inf
+    if ratio * ratio == math.inf:
         raise InputError(
-            f"the rival {nearest} equals the value {value}: no number of draws tells them apart; "
-            "choose a case in which they differ"
+            f"no number of draws tells the rival {nearest} from the value {value}; choose a case in which they differ"
         )
-    return math.floor(needed) + 1
+    return math.floor(ratio * ratio) + 1
 
 
 def bernoulli_draws_for(p: float, bounds: Iterable[float], sigma: float = 8.0, alpha: float = SMALLEST_ALPHA) -> int:
     """Draws of an event of probability p after which every wrong bound B < p has been refuted.
 
-    Two conditions: each B lies beyond `sigma` standard errors sqrt(p (1-p)/n), and the e-value against B exceeds 1/alpha
-    unless the count of events falls below its Phi(-sigma/2) quantile (3.2e-5 at 8). Raises InputError for a bound that is
-    not below p: the event does not violate it, so nothing can refute it.
+    Two conditions: each B lies beyond `sigma` standard errors sqrt(p (1-p)/n), and the e-value against B exceeds
+    1/alpha unless the count of events falls below its Phi(-sigma/2) quantile (3.2e-5 at 8). The second is the stronger:
+    alpha = 1e-6 takes up to twice the draws of the first, and far more near p = 1, where the first counts on a normal
+    law that is not there. Raises InputError for a bound that is not below p: the event does not violate it, so nothing
+    can refute it.
 
     >>> bernoulli_draws_for(0.75, [2 / 3, 0.6])
-    1729
+    2890
     >>> bernoulli_draws_for(1.0, [0.5])
     22
     """

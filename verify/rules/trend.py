@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["slopes_of_logs", "trend"]
 
 ROUNDING = 1e-12
-"""Slopes of logs carry rounding of about 1e-15 times |log value| over the span of log size: an exact power law must pass."""
+"""Slopes of logs carry rounding of about 1e-15 |log value| over the span of log size: an exact power law must pass."""
 
 
 def slopes_of_logs(sizes: Sequence[float], values: ArrayLike) -> np.ndarray:
     """The least-squares slope of log(value) against log(size), one for each seed.
 
     `values` has shape (seeds, sizes): a row is one seed's quantity over all sizes. Returns shape (seeds,). Raises
-    InputError for another shape, fewer than two distinct sizes, and sizes or values that are not positive (a logarithm of
-    a signed quantity hides its sign: take its absolute value or root mean square on purpose, before).
+    InputError for another shape, fewer than two distinct sizes, and sizes or values that are not positive and finite
+    (of a signed quantity take the absolute value or root mean square before, on purpose).
 
     >>> slopes_of_logs([1, 4, 16], [[1, 2, 4], [3, 3, 3]]).round(12).tolist()
     [0.5, 0.0]
@@ -48,18 +48,19 @@ def trend(slopes: ArrayLike, claimed: float, rival: float, alpha: float, least: 
     """Whether the mean slope is `claimed` rather than `rival`, by Student's interval over seeds at level 1 - alpha.
 
     The interval is mean +/- t_{n-1, 1-alpha/2} s/sqrt(n), s with n - 1. Confirmed if it holds the claimed exponent and
-    excludes the rival; refuted if it excludes the claimed (probability alpha when true and slopes are normal); undecided
-    if it holds both, or for fewer than `least` seeds (16 networks; never below 4). The note then says how many seeds
-    would do at this spread: the interval is shorter than the distance of the two exponents, so it cannot hold both.
+    excludes the rival; refuted if it excludes the claimed (probability alpha when true and slopes are normal);
+    undecided if it holds both, or for fewer than `least` seeds (16 networks; never below 4). The note then says how many
+    seeds would do at this spread: the interval is shorter than the exponents' distance, so it cannot hold both.
 
-    `slopes` has shape (seeds,). The statistic is the mean slope. Raises InputError for slopes that are not finite, equal
-    exponents or an alpha outside (0, 1).
+    `slopes` has shape (seeds,). The statistic is the mean slope. Raises InputError for slopes that are not finite,
+    equal exponents or an alpha outside (0, 1).
 
     >>> decision = trend([-0.5, -0.52, -0.49, -0.51] * 4, claimed=-0.5, rival=0.0, alpha=0.001)
     >>> print(decision.verdict, [round(end, 4) for end in decision.details["interval"]])
-    confirmed [-0.5169, -0.4931]
-    >>> trend([0.9, 0.2, 0.7, -0.1] * 4, 0.5, 0.0, 0.001).note
-    'the interval [0.0125, 0.837] ... '
+    confirmed [-0.5168, -0.4932]
+    >>> decision = trend([0.9, 0.2, 0.7, -0.1] * 4, claimed=0.5, rival=0.0, alpha=0.0001)
+    >>> print(decision.verdict, decision.details["seeds_needed"])
+    undecided 49
     """
     import numpy as np
 

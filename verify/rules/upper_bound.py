@@ -1,4 +1,4 @@
-"""Upper bound: an event's frequency stays below B. A bet against it, whose winnings are evidence at any stopping time."""
+"""Upper bound: an event's frequency stays below B. Tested by a bet against it, whose gains count at any time."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ __all__ = ["log_e_value", "upper_bound"]
 def log_e_value(violations: int, draws: int, bound: float) -> float:
     """log e, e = int_B^1 (q/B)^k ((1-q)/(1-B))^(n-k) d pi(q), for k violations in n draws against H0: p <= B.
 
-    pi is Beta(1/2, 1/2) restricted to (B, 1). Under every p <= B, e is a nonnegative supermartingale with e = 1 before the
-    first draw: one draw multiplies the bet on q by p q/B + (1-p)(1-q)/(1-B) on average, which rises with p (as q > B)
-    and is 1 at p = B; an average of supermartingales is one. So P(e ever exceeds 1/alpha) <= alpha (Ville).
+    pi is Beta(1/2, 1/2) restricted to (B, 1). Under every p <= B, e is a nonnegative supermartingale from e = 1: one
+    draw multiplies the bet on q by p q/B + (1-p)(1-q)/(1-B) on average, which rises with p (as q > B) and is 1 at p = B;
+    an average of supermartingales is one. So P(e ever exceeds 1/alpha) <= alpha (Ville's inequality).
 
-    In closed form e = B(k+1/2, n-k+1/2) I_{1-B}(n-k+1/2, k+1/2) / (pi I_{1-B}(1/2, 1/2) B^k (1-B)^(n-k)), taken in logs;
-    absolute error about 1e-15 of the largest term. B = 0: one violation gives inf. B = 1 cannot be violated: 0.
-    Raises InputError for counts or a bound that are none. Derived here; the mixture is Robbins's.
+    In closed form e = B(k+1/2, m+1/2) I_{1-B}(m+1/2, k+1/2) / (pi I_{1-B}(1/2, 1/2) B^k (1-B)^m) with m = n-k and pi =
+    B(1/2, 1/2) the number, taken in logs; absolute error about 1e-15 of the largest logarithm. B = 0: one violation
+    gives inf. B = 1 cannot be violated: 0. Raises InputError for impossible counts and a bound outside [0, 1]. Derived
+    here (the mixture method is Robbins's).
 
     >>> round(log_e_value(5, 10, 0.1), 4), round(log_e_value(1, 10, 0.1), 4), log_e_value(1, 1000, 0.0)
-    (4.4956, -0.7803, inf)
+    (3.9349, -1.7777, inf)
     """
     if not 0 <= violations <= draws:
         raise InputError(f"{violations} violations in {draws} draws are no counts")
@@ -50,14 +51,14 @@ def log_e_value(violations: int, draws: int, bound: float) -> float:
 def upper_bound(violations: Sequence[int], sizes: Sequence[int], bound: float, alpha: float) -> Decision:
     """Whether the violations, counted batch by batch, refute that each draw violates with probability at most `bound`.
 
-    `violations[i]` events in `sizes[i]` draws; the sizes are fixed beforehand. Refuted if e > 1/alpha after any batch (a
-    false refutation has probability <= alpha, however often one looks), else confirmed; vacuous without draws or at bound
-    1, which no data refute. That controls must be refuted too is the caller's business. The statistic is the largest
-    log e seen; details hold its path. Raises InputError for counts, bound or alpha that are none.
+    `violations[i]` events in `sizes[i]` draws; the sizes are fixed beforehand. Refuted if e > 1/alpha after any batch
+    (a false refutation has probability <= alpha, however often one looks), else confirmed; vacuous without draws or at
+    bound 1, which no data refute. That controls must be refuted too is the caller's business. The statistic is the
+    largest log e seen; details hold its path. Raises InputError for impossible counts, bound or alpha.
 
     >>> decision = upper_bound([6, 4], [10, 10], 0.1, alpha=0.001)
     >>> print(decision.verdict, round(decision.statistic, 2), decision.note)
-    refuted 8.62 10 of 20 draws violate a bound of 0.1: log e = 8.62 after 20 draws, beyond 6.91
+    refuted 8.71 10 of 20 draws violate a bound of 0.1: log e = 8.71 after 20 draws, beyond 6.91
     """
     if len(violations) != len(sizes):
         raise InputError(f"{len(violations)} counts of violations for {len(sizes)} batches")
