@@ -346,20 +346,22 @@ def test_convolutional_maps():
 
 
 def test_sums_over_positions_are_formed_in_float64():
-    # 4096 positions of 1 + 2^-23 each: a running sum in float32 loses them, the rounded exact sum does not.
-    class Wide(nn.Module):
+    # The gradient is the weight itself: its float64 sum, rounded once, and not a sum of rounded parts.
+    weight = normal(4, 4096, 3, dtype=torch.float32)
+
+    class Weighted(nn.Module):
         def __init__(self):
             super().__init__()
             self.cut = nn.Identity()
 
         def forward(self, x):
-            return self.cut(x).sum((1, 2))
+            return self.cut(x)
 
-    step = 1 + 2.0**-10
     q = capture_activation_gradients(
-        Wide(), "cut", (torch.rand(4, 4096, 1), torch.ones(4)), lambda output, y: step * output.sum()
+        Weighted(), "cut", (torch.rand(4, 4096, 3), weight), lambda output, y: (output * y).sum()
     )
-    assert q[0, 0] == torch.tensor(4096 * step, dtype=torch.float32)
+    assert torch.equal(q, weight.double().sum(1).float())
+    assert not torch.equal(q, weight.sum(1))
 
 
 def test_groups():

@@ -173,6 +173,37 @@ def test_not_detected():
     assert "standard deviations" in next(s for s in zero_mean if not s.detected).d_align.note
 
 
+def with_signal(size):
+    """200 gradients in the plane whose ||mu||^2 estimate is `size` of its own standard deviations."""
+    q = draws(200, [0.0, 0.0], [1.0, 1.0])
+    q = q - q.mean(0)
+    trace = float(q.square().sum()) / 199
+    low, high = 0.0, 1.0
+    while high - low > 1e-9:  # U1 = |m|^2 - trace/n for centred q shifted by m
+        middle = (low + high) / 2
+        s = alignment_statistics(q + torch.tensor([(trace / 200 + middle) ** 0.5, 0.0]))
+        reached = s.mean_squared.estimate >= size * float(s.jackknife.sums.mean_variance()) ** 0.5 * unit_of(s)
+        low, high = (low, middle) if reached else (middle, high)
+    return q + torch.tensor([(trace / 200 + high) ** 0.5, 0.0])
+
+
+def unit_of(s):
+    return s.mean_squared.estimate / float(s.jackknife.sums.mean_squared)
+
+
+def test_a_signal_takes_two_standard_deviations_and_an_interval_above_zero():
+    below, above = with_signal(1.99), with_signal(2.01)
+    for level in (0.5, 0.99):
+        assert "standard deviations" in alignment_statistics(below, level=level).d_align.note
+    # Half of the intervals are too narrow to meet 0 here, one at 99 % is not.
+    s = alignment_statistics(above, level=0.5)
+    assert s.detected
+    assert s.mean_squared.interval[0] > 0
+    s = alignment_statistics(above, level=0.99)
+    assert s.d_align.note == "the 0.99 interval of ||mu||^2 meets 0"
+    assert s.mean_squared.interval[0] < 0
+
+
 def test_zero_gradients_of_a_zero_head():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
