@@ -43,7 +43,7 @@ def _draw(parameter: Parameter, dimension: int, rng: np.random.Generator) -> Any
         ) * rng.integers(1, 5)
         return ";".join(",".join(f"{entry}/16" for entry in row) for row in factor @ factor.T)
     if domain.kind == "complex":
-        return f"{_sixteenth(rng.uniform(low, high))}+{_sixteenth(rng.uniform(0.1, 1))}j"
+        return f"{round(16 * rng.uniform(low, high)) / 16}+{round(16 * rng.uniform(0.1, 1)) / 16}j"
     number = _sixteenth(rng.uniform(low, high))
     inside = (float(_value(number)) > domain.low or not domain.open_low) and (
         float(_value(number)) < domain.high or not domain.open_high

@@ -91,6 +91,7 @@ class MarchenkoPastur:
             cosine = w * (2 - w) - (1 - at) ** 2 if w < 0.5 else at * (2 - at) - (1 - w) ** 2
             total = np.arctan2(root * (at - (1 - w)), cosine)
             below = np.clip(0.5 + (root - difference + w * total) / (2 * pi * w), 0.0, 1.0)
+            below = np.where(at <= lower, 0.0, below)  # at ratio 1 the arcs have no direction at 0
             return np.where(x < 0, 0.0, self.atom + w * below if self.ratio > 1 else below)
 
         return _in_blocks(cdf, x)
