@@ -13,7 +13,7 @@ from typing import Any
 
 from theory import Formula
 
-from .number import to_mpmath
+from .number import Complex, to_mpmath
 
 __all__ = ["evaluate_statement"]
 
@@ -26,7 +26,7 @@ def evaluate_statement(
     expression: Any = None,
     digits: int = 30,
 ) -> Any:
-    """The statement (or another `expression` in its symbols) as a SymPy Float of `digits` digits.
+    """The statement (or another `expression` in its symbols) as a SymPy number of `digits` digits; a tuple part by part.
 
     `words` overrides the value of some words by name. Independent of `numerics`' own evaluation except for the words.
 
@@ -46,8 +46,12 @@ def evaluate_statement(
         if hasattr(topic, "words"):
             values |= {name: sympy.Float(each, digits + 15) for name, each in topic.words(admitted).items()}
         values |= {name: sympy.Float(each, digits + 15) for name, each in (words or {}).items()}
-        point = {symbol: values[symbol.name] for symbol in body.free_symbols if symbol.name in values}
-        return sympy.N(body.subs(point), digits)
+        parts = body if isinstance(body, tuple) else (body,)
+        found = []
+        for part in parts:
+            point = {symbol: values[symbol.name] for symbol in part.free_symbols if symbol.name in values}
+            found.append(sympy.N(part.subs(point), digits))
+        return tuple(found) if isinstance(body, tuple) else found[0]
 
 
 def _is_array(value: Any) -> bool:
@@ -58,4 +62,6 @@ def _scalar(value: Any, sympy: Any, digits: int) -> Any:
     """Rationals stay exact, so that a ceiling at an exact tie comes out right."""
     if isinstance(value, (int, Fraction)):
         return sympy.Rational(value.numerator, value.denominator)
+    if isinstance(value, Complex):
+        return _scalar(value.re, sympy, digits) + sympy.I * _scalar(value.im, sympy, digits)
     return sympy.oo if value == math.inf else sympy.Float(to_mpmath(value), digits + 15)

@@ -230,7 +230,8 @@ class Program:
 
 def _right(line: Line) -> str:
     if isinstance(line, Product):
-        return f"{line.matrix.name}{r'^{\top}' if line.transposed else ''} {latex_of(line.argument)}"
+        transposition = r"^{\top}" if line.transposed else ""
+        return f"{line.matrix.name}{transposition} {latex_of(line.argument)}"
     if isinstance(line, Average):
         return rf"\left\langle {latex_of(line.expression)} \right\rangle"
     if isinstance(line, Input):

@@ -59,9 +59,14 @@ class Case(Mapping[str, Any]):
         if curve is not None:
             raise InputError(f"a case of {id} is one point; {curve} is a list")
 
-    def value(self, **overrides: Any) -> float:
-        """The formula's value here, or with some inputs replaced."""
-        return float(self.prediction(**overrides))
+    def value(self, **overrides: Any) -> Any:
+        """The formula's value here, or with some inputs replaced: a float, a complex number, or an array for a list."""
+        midpoint = self.prediction(**overrides).value.midpoint
+        if isinstance(midpoint, tuple):
+            return np.array([float(each) for each in midpoint])
+        if isinstance(midpoint, Mapping):
+            return complex(*(float(midpoint[part]) for part in ("re", "im")))
+        return float(midpoint)
 
     def prediction(self, **overrides: Any) -> Prediction:
         """The same with radius and kind."""

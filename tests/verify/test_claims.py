@@ -13,8 +13,9 @@ from verify import Case, claim
 from verify.cases import random_inputs
 from verify.controls import factor, inverse, replaced, restated, swapped, transposed, without_term, word_replaced
 from verify.decide import Asymptotic, Equality, Trend, UpperBound
-from verify.identity import Derived, Mutant, Routes, derivations
+from verify.derived import Derived, Mutant, derivations
 from verify.laws import LAWS, root
+from verify.routes import Routes
 from verify.rules import Verdict
 from verify.search import Property
 
@@ -171,7 +172,7 @@ def test_an_axiom_whose_rival_changes_nothing_makes_a_derivation_vacuous():
     idle = tuple(dataclasses.replace(axiom, rival=axiom.value) for axiom in right.formula.axioms)
     seen = Derived().judge(dataclasses.replace(right, formula=dataclasses.replace(right.formula, axioms=idle)), 0, 1e-3)
     assert seen.verdict == Verdict.vacuous
-    assert Mutant("halved", lambda e: e / 2).expression(4) == 2
+    assert Mutant("halved", lambda e: e / 2).of(4) == 2
 
 
 def test_two_routes_that_part_in_the_last_digits_are_refuted():

@@ -13,8 +13,8 @@ from theory import Formula
 from ...claim import Case, claim
 from ...controls import factor, restated, swapped
 from ...decide import Equality, UpperBound
-from ...identity import Routes
 from ...laws import LAWS, alignments
+from ...routes import Routes
 from ...search import Evaluate, Property
 from .identities import _inputs, _laws
 from .moments import UNEQUAL, _alignments
@@ -76,7 +76,9 @@ def _one_dimension(formula: Formula, rng: np.random.Generator) -> dict[str, Any]
     rule=Routes(points=20, inputs=_one_dimension),
     controls=[
         restated("M + K draws in one mean", lambda case: case.value(M=case.M + case.K)),
-        restated("a standard deviation for the variance", lambda case: case.value(Sigma=repr(math.sqrt(case.Sigma[0])))),
+        restated(
+            "a standard deviation for the variance", lambda case: case.value(Sigma=repr(math.sqrt(case.Sigma[0])))
+        ),
     ],
 )
 def one_dimension(case: Case, digits: int) -> Any:
@@ -84,7 +86,9 @@ def one_dimension(case: Case, digits: int) -> Any:
     import mpmath
 
     with mpmath.workdps(digits + 15):
-        mu, variance = (mpmath.mpf(case[name].split("/")[0]) / int(case[name].split("/")[1]) for name in ("mu", "Sigma"))
+        mu, variance = (
+            mpmath.mpf(case[name].split("/")[0]) / int(case[name].split("/")[1]) for name in ("mu", "Sigma")
+        )
         x, y = (mpmath.sqrt(count / variance) * mu for count in (case.M, case.K))
         return mpmath.ncdf(x) * mpmath.ncdf(-y) + mpmath.ncdf(-x) * mpmath.ncdf(y)
 

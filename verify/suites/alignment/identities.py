@@ -10,7 +10,8 @@ from theory import topic
 
 from ...claim import Case, Claim, claim
 from ...controls import factor, inverse, replaced, restated, word_replaced
-from ...identity import Routes, derivations
+from ...derived import derivations
+from ...routes import Routes
 from ...search import Evaluate, Property
 
 DERIVATIONS = derivations("alignment")
