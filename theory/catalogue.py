@@ -12,6 +12,7 @@ __all__ = ["TOPICS", "catalogue", "formula", "topic"]
 TOPICS: dict[str, tuple[str, str]] = {
     "alignment": ("theory.alignment", "finite-sample alignment of training and test gradients"),
     "mp": ("theory.mp", "Marchenko-Pastur law: eigenvalues of a random matrix's Gram matrix"),
+    "spiked": ("theory.spiked", "spiked random matrices: where a planted direction shows, and how well"),
 }
 """Topic name -> (package that holds `FORMULAS`, one line of description)."""
 

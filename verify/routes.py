@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -95,14 +95,27 @@ def _components(number: Any) -> list[Decimal]:
         return [part for each in number for part in _components(each)]
     if isinstance(number, (int, float, Decimal)):
         return [Decimal(number)]
+    from mpmath import isfinite
+    from mpmath.libmp import to_rational
+
+    if hasattr(number, "_mpf_"):  # exactly: its text would be cut to mpmath's precision of the moment
+        return (
+            [_decimal(Fraction(*(int(part) for part in to_rational(number._mpf_))))]
+            if isfinite(number)
+            else [Decimal(float(number))]
+        )
     if isinstance(number, Fraction):
-        return [Decimal(number.numerator) / Decimal(number.denominator)]
+        return [_decimal(number)]
     if hasattr(number, "as_real_imag") and not number.is_real:
         return [part for each in number.as_real_imag() for part in _components(each)]
     if hasattr(number, "imag") and hasattr(number, "real") and number.imag:
         return [*_components(number.real), *_components(number.imag)]
     text = str(number)
     return [Decimal({"oo": "Infinity", "+inf": "Infinity", "inf": "Infinity", "zoo": "NaN"}.get(text, text))]
+
+
+def _decimal(number: Fraction) -> Decimal:
+    return Context(prec=80).divide(Decimal(number.numerator), Decimal(number.denominator))
 
 
 def _rival_gap(rival: Any, right: Value) -> float:

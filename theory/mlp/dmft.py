@@ -157,7 +157,9 @@ class Reading:
 
     def latex(self) -> str:
         """All equations as rows of an aligned environment."""
-        rows = (rf"{latex_of(left)} &= {latex_of(right)} && \text{{{what}}} \\" for what, left, right in self.equations())
+        rows = (
+            rf"{latex_of(left)} &= {latex_of(right)} && \text{{{what}}} \\" for what, left, right in self.equations()
+        )
         return "\n".join(rows)
 
     def _read_product(self, line: Product) -> None:

@@ -26,7 +26,7 @@ NU = Word("nu", r"\nu", positive=True)
 SIGMA = Word("sigma", r"\sigma", positive=True)
 
 
-class phi(Function):  # noqa: N801 - it prints as it is written
+class phi(Function):
     """An activation left open. Its derivatives are dphi, d2phi, d3phi."""
 
     nargs = 1
@@ -42,19 +42,19 @@ class phi(Function):  # noqa: N801 - it prints as it is written
         return body if exp is None else rf"{body}^{{{exp}}}"
 
 
-class dphi(phi):  # noqa: N801
+class dphi(phi):
     """phi'."""
 
     order = 1
 
 
-class d2phi(phi):  # noqa: N801
+class d2phi(phi):
     """phi''."""
 
     order = 2
 
 
-class d3phi(phi):  # noqa: N801
+class d3phi(phi):
     """phi'''."""
 
     order = 3
@@ -115,8 +115,8 @@ class Network:
         """Per hidden matrix, its updates in the order of time."""
         index = [(s, mu) for s in range(self.steps) for mu in range(self.samples)]
         return [
-            [Spike(self.symbols["c", 0, *k], self.symbols["g", l + 1, *k], self.symbols["phi", l, *k]) for k in index]
-            for l in range(1, self.depth)  # noqa: E741
+            [Spike(self.symbols["c", 0, *k], self.symbols["g", up, *k], self.symbols["phi", up - 1, *k]) for k in index]
+            for up in range(2, self.depth + 1)
         ]
 
     def _name(self, letter: str, layer: int, s: int, mu: int) -> tuple[str, str]:

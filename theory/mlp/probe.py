@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sympy import Expr, Matrix, S, Symbol, diag, expand, eye, zeros
+from sympy import Add, Expr, Matrix, S, Symbol, expand, eye, zeros
 
 from ..program import Matrix as GaussianMatrix
-from ..words import Word
-from .dmft import Mean, Reading
+from ..program import Product
+from ..words import Word, latex_of
+from .dmft import Reading
 from .network import Spike
 
 __all__ = ["Probe", "box", "spectral_probe"]
 
 M_A, M_B = Word("m_a"), Word("m_b")
+U_B, R_A = Word("u_b"), Word("r_a")
 
 
 def box(A: Matrix, B: Matrix, Phi: Matrix, G: Matrix, C: Matrix) -> tuple[Matrix, Matrix]:
@@ -47,8 +49,9 @@ class Probe:
     """The level-2 equations of one trained matrix.
 
     `columns`, `rows` are the vectors that M acts on and produces; alpha_j = columns_j.b/N_in, beta_j = rows_j.a/N_in;
-    p_j, q_j the responses of W b to W^T rows_j, and of W^T a to W columns_j. `equations` maps each unknown to its value.
-    `left`, `right` are a and b on their sites. `blocks` holds A, B, Phi, G, C over columns and rows.
+    p_j, q_j the responses of W b to W^T rows_j, and of W^T a to W columns_j. `equations` maps each of these unknowns to
+    its value. `left`, `right` are a and b on their sites, `loops` the responses R_ba, R_ab of the probe to itself:
+    m_a = 1/(z - R_ba), m_b = 1/(z - R_ab). `blocks` holds A, B, Phi, G, C over columns and rows.
     """
 
     columns: tuple[Symbol, ...]
@@ -60,49 +63,95 @@ class Probe:
     equations: dict[Symbol, Expr]
     left: Expr
     right: Expr
+    loops: tuple[Expr, Expr]
     blocks: dict[str, Matrix]
-    self_responses: tuple[Expr, Expr]
 
     def system(self) -> Matrix:
         """The matrix of the homogeneous system in (alpha, p, beta, q): an outlier is where it is singular."""
         unknowns = [*self.alpha, *self.p, *self.beta, *self.q]
-        rows = [[expand(x - self.equations[x]).coeff(y) for y in unknowns] for x in unknowns]
-        return Matrix(rows)
+        return Matrix([[expand(x - self.equations[x]).coeff(y) for y in unknowns] for x in unknowns])
+
+    def halves(self, count: int) -> tuple[Matrix, Matrix]:
+        """(MA, MB), read off the equations of the first `count` columns and rows: X = m_b MA Y and Y = m_a MB X.
+
+        X = (alpha, p + C alpha), Y = (beta, q + C' beta). What lies beyond `count` is left out: a field computed after
+        the last spike has q = 0, since no spike responds to it.
+        """
+        C = self.blocks["C"][:count, :count]
+        X, Y = ([Word(f"{letter}_{i}") for i in range(2 * count)] for letter in "XY")
+        sides = []
+        for direct, other, change, pair, factor in (
+            ((self.alpha, self.p), (self.beta, self.q), C, Y, M_B),
+            ((self.beta, self.q), (self.alpha, self.p), C.T, X, M_A),
+        ):
+            hat = Matrix(pair[count:]) - (C.T if change is C else C) * Matrix(pair[:count])
+            inserted = dict(zip([*other[0][:count], *other[1][:count]], [*pair[:count], *hat], strict=True))
+            inserted |= dict.fromkeys([*other[0][count:], *other[1][count:]], S.Zero)
+            first, second = (Matrix([self.equations[x].xreplace(inserted) for x in each[:count]]) for each in direct)
+            values = [*first, *(second + change * first)]
+            sides.append(Matrix([[expand(value).coeff(y) / factor for y in pair] for value in values]))
+        return sides[0], sides[1]
 
 
 def spectral_probe(reading: Reading, matrix: GaussianMatrix, spikes: Sequence[Spike]) -> Probe:
-    """Write and solve the site equations of the probe; m_a and m_b stand for the diagonal resolvents of its two sides.
+    """Write the site equations of the probe and solve them; nothing but the rules of the reading is used.
 
-    Each p, q, alpha, beta comes out of the reading's own derivatives and averages, by linearity and by Stein's identity
-    <phi r_a> = sum_s cov(r_a, r_s) <d phi/d r_s>. Spikes may be any vectors of the program; a product's argument that
-    is no spike takes part as well, since W b responds to it.
+    A response of a or b is the derivative of its site expression, by linearity a sum of the training fields' responses;
+    an overlap with the probe's Gaussian part follows by Stein's identity <x r_a> = sum_s cov(r_a, r_s) <dx/dr_s>.
+    Spikes may be any vectors of the program; arguments of products that are no spikes take part as well, since W b and
+    W^T a respond to those.
     """
-    program, rules = reading.program, reading.rules
+    ahead, back = reading.rules.forward(matrix), reading.rules.backward(matrix)
     forward, backward = reading.products(matrix, False), reading.products(matrix, True)
     columns = _unique([s.phi for s in spikes] + [line.argument for line in forward])
     rows = _unique([s.g for s in spikes] + [line.argument for line in backward])
-    alpha = [Word(f"alpha({x})", rf"\alpha_{{{x}}}") for x in columns]
-    beta = [Word(f"beta({g})", rf"\beta_{{{g}}}") for g in rows]
-    p = [Word(f"p({g})") for g in rows]
-    q = [Word(f"q({x})") for x in columns]
-    u_b, r_a = Word("u_b"), Word("r_a")
-    c = zeros(len(rows), len(columns))
+    alpha = [Word(f"alpha({x})", rf"\alpha_{{{latex_of(x)}}}") for x in columns]
+    beta = [Word(f"beta({g})", rf"\beta_{{{latex_of(g)}}}") for g in rows]
+    p = [Word(f"p({g})", f"p_{{{latex_of(g)}}}") for g in rows]
+    q = [Word(f"q({x})", f"q_{{{latex_of(x)}}}") for x in columns]
+    # z a = W b + sum c alpha g with W b = u_b + R_ba a + sum p g, solved for a; likewise b.
+    left, right = M_A * U_B, M_B * R_A
+    for one, each in zip(p, rows, strict=True):
+        left += M_A * one * each
+    for one, each in zip(q, columns, strict=True):
+        right += M_B * one * each
     for spike in spikes:
-        c[rows.index(spike.g), columns.index(spike.phi)] += spike.c
-    # z a - R_ba a = u_b + ..., with m_a = 1/(z - R_ba): the resolvent's own response is the only one to a itself.
-    P_hat = Matrix(p) + c * Matrix(alpha)
-    Q_hat = Matrix(q) + c.T * Matrix(beta)
-    left = M_A * (u_b + sum((P * g for P, g in zip(P_hat, rows, strict=True)), S.Zero))
-    right = M_B * (r_a + sum((Q * x for Q, x in zip(Q_hat, columns, strict=True)), S.Zero))
-    ahead, back = rules.forward(matrix), rules.backward(matrix)
-    A = _responses(reading, columns, backward, rows, ahead)
-    B = _responses(reading, rows, forward, columns, back)
-    Phi = Matrix([[reading.mean(x * y) for y in columns] for x in columns])
-    # beta and G are divided by the number of columns; <.> by that of their own neurons, so it comes with the aspect.
-    G = matrix.aspect * Matrix([[reading.mean(g * h) for h in rows] for g in rows])
-    equations = dict(zip(p, M_B * A.T * Q_hat, strict=True)) | dict(zip(q, M_A * B.T * P_hat, strict=True))
-    equations |= dict(zip(alpha, M_B * (A * Matrix(beta) + Phi * Q_hat), strict=True))
-    equations |= dict(zip(beta, M_A * (B * Matrix(alpha) + G * P_hat), strict=True))
-    blocks = {"A": A, "B": B, "Phi": Phi, "G": G, "C": c}
-    vectors = (tuple(columns), tuple(rows), tuple(alpha), tuple(beta), tuple(p), tuple(q))
-    return Probe(*vectors, equations, left, right, blocks, (ahead * M_B, back * M_A))
+        left += M_A * spike.c * alpha[columns.index(spike.phi)] * spike.g
+        right += M_B * spike.c * beta[rows.index(spike.g)] * spike.phi
+    of_column = {(x, line.argument): _response(reading, x, line, ahead) for x in columns for line in backward}
+    of_row = {(g, line.argument): _response(reading, g, line, back) for g in rows for line in forward}
+    equations: dict[Symbol, Expr] = {}
+    for one, g in zip(p, rows, strict=True):
+        equations[one] = Add(*(right.coeff(x) * of_column.get((x, g), 0) for x in columns))
+    for one, x in zip(q, columns, strict=True):
+        equations[one] = Add(*(left.coeff(g) * of_row.get((g, x), 0) for g in rows))
+    for one, x in zip(alpha, columns, strict=True):
+        # cov(r_a, r_g) = back <a g>, and <a g> = beta_g / aspect
+        stein = (back / matrix.aspect * b * of_column.get((x, g), 0) / ahead for b, g in zip(beta, rows, strict=True))
+        kernel = (right.coeff(y) * reading.mean(x * y) for y in columns)
+        equations[one] = right.coeff(R_A) * Add(*stein) + Add(*kernel)
+    for one, g in zip(beta, rows, strict=True):
+        stein = (ahead * a * of_row.get((g, x), 0) / back for a, x in zip(alpha, columns, strict=True))
+        kernel = (left.coeff(h) * reading.mean(g * h) for h in rows)
+        equations[one] = matrix.aspect * (left.coeff(U_B) * Add(*stein) + Add(*kernel))
+    C = zeros(len(rows), len(columns))
+    for spike in spikes:
+        C[rows.index(spike.g), columns.index(spike.phi)] += spike.c
+    blocks = {
+        "A": Matrix(len(columns), len(rows), lambda i, j: of_column.get((columns[i], rows[j]), 0)),
+        "B": Matrix(len(rows), len(columns), lambda i, j: of_row.get((rows[i], columns[j]), 0)),
+        "Phi": Matrix(len(columns), len(columns), lambda i, j: reading.mean(columns[i] * columns[j])),
+        "G": Matrix(len(rows), len(rows), lambda i, j: matrix.aspect * reading.mean(rows[i] * rows[j])),
+        "C": C,
+    }
+    loops = (ahead * right.coeff(R_A), back * left.coeff(U_B))
+    names = (tuple(columns), tuple(rows), tuple(alpha), tuple(beta), tuple(p), tuple(q))
+    return Probe(*names, equations, left, right, loops, blocks)
+
+
+def _response(reading: Reading, vector: Symbol, line: Product, factor: Expr) -> Expr:
+    return reading.responding(vector, line, factor) if reading.rules.responses else S.Zero
+
+
+def _unique(symbols: Sequence[Symbol]) -> list[Symbol]:
+    return list(dict.fromkeys(symbols))

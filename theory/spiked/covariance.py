@@ -82,9 +82,13 @@ COVARIANCE_THRESHOLD = Formula(
     id="spiked.covariance_threshold",
     title="least population eigenvalue that leaves the bulk (sample covariance)",
     symbol="ell_c",
-    parameters=(replace(w.ELL, optional=True, meaning="population eigenvalue to be compared with the threshold"), RATIO),
+    parameters=(
+        replace(w.ELL, optional=True, meaning="population eigenvalue to be compared with the threshold"),
+        RATIO,
+    ),
     assumptions=w.COVARIANCE_ASSUMPTIONS,
-    conventions=_CONVENTIONS + ": then from 1 - sqrt(ratio) on; ell, if given, only decides whether above_threshold holds",
+    conventions=_CONVENTIONS
+    + ": then from 1 - sqrt(ratio) on; ell, if given, only decides whether above_threshold holds",
     source=w.PAPERS["covariance"],
     state=lambda: 1 + sqrt(y),
     prove=_prove_threshold,

@@ -48,7 +48,9 @@ def noise(d: Derivation, known: Mapping[str, Any]) -> tuple[Expr, Expr, Expr]:
     """(z, g, u at the upper edge) of the noise alone, in the parameter u = z g - 1, g = int rho/(z-x), variance 1."""
     at = d.step("z = 1/t, variance 1", Symbol("z"), factor(1 / moment_function(d, known).subs(v, 1)))
     g = d.step("u = z g - 1", Symbol("g"), cancel((1 + u) / at))
-    turning = d.step("z turns at the edge", u, max(solve(diff(at, u), u), key=lambda root: root.subs(y, Rational(1, 3))))
+    turning = d.step(
+        "z turns at the edge", u, max(solve(diff(at, u), u), key=lambda root: root.subs(y, Rational(1, 3)))
+    )
     return at, g, turning
 
 

@@ -17,15 +17,24 @@ PAPERS = {
         arxiv="1103.2221",
     ),
     "covariance": Source(
-        "Phase transition of the largest eigenvalue for nonnull complex sample covariance matrices", arxiv="math/0403022"
+        "Phase transition of the largest eigenvalue for nonnull complex sample covariance matrices",
+        arxiv="math/0403022",
     ),
 }
 
 THETA = Parameter(
-    "theta", "singular value of the spike, in units of sigma sqrt(rows)", Domain("real", low=0), typical=(0.5, 3), latex=r"\theta"
+    "theta",
+    "singular value of the spike, in units of sigma sqrt(rows)",
+    Domain("real", low=0),
+    typical=(0.5, 3),
+    latex=r"\theta",
 )
 ELL = Parameter(
-    "ell", "population eigenvalue of the spike, the others being 1", Domain("real", low=0, open_low=True), typical=(1, 6), latex=r"\ell"
+    "ell",
+    "population eigenvalue of the spike, the others being 1",
+    Domain("real", low=0, open_low=True),
+    typical=(1, 6),
+    latex=r"\ell",
 )
 RECTANGULAR, COVARIANCE = (THETA, RATIO), (ELL, RATIO)
 
@@ -46,11 +55,15 @@ _OTHERWISE = "nothing leaves the bulk: the location is its edge, the overlap 0"
 RECTANGULAR_ASSUMPTIONS = (
     Assumption("independent_entries", "the noise has independent entries of mean 0 and variance 1/rows"),
     Assumption("independent_spike", _INDEPENDENT),
-    Assumption("large_matrix", "rows and columns are many; an outlier fluctuates by order rows^(-1/2) about its location"),
+    Assumption(
+        "large_matrix", "rows and columns are many; an outlier fluctuates by order rows^(-1/2) about its location"
+    ),
     Assumption("above_threshold", "theta > ratio^(1/4)", _theta_detached, _OTHERWISE),
 )
 COVARIANCE_ASSUMPTIONS = (
     Assumption("independent_rows", "the rows are independent, of the covariance 1 + (ell - 1) v v'"),
-    Assumption("large_matrix", "rows and columns are many; an outlier fluctuates by order rows^(-1/2) about its location"),
+    Assumption(
+        "large_matrix", "rows and columns are many; an outlier fluctuates by order rows^(-1/2) about its location"
+    ),
     Assumption("above_threshold", "abs(ell - 1) > sqrt(ratio)", _ell_detached, _OTHERWISE),
 )

@@ -26,6 +26,7 @@ SUITES: dict[str, tuple[str, ...]] = {
         "verify.suites.alignment.statistics",
         # "verify.suites.alignment.network",
     ),
+    "mp": ("verify.suites.mp",),
 }
 """Suite name -> the modules that hold its claims."""
 
