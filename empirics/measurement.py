@@ -65,6 +65,7 @@ class Measurement:
             "standard_error": finite(self.standard_error),
             "interval": None if self.interval is None else [float(end) for end in self.interval],
             "level": self.level,
+            "sample": self.sample,
             "unit": self.unit,
             "count": self.count,
             "detected": self.detected,
@@ -73,9 +74,14 @@ class Measurement:
             "settings": dict(self.settings),
         }
 
+    @property
+    def sample(self) -> str:
+        """What was sampled, counted: 1 image, 32 batches."""
+        ending = "" if self.count == 1 else "es" if self.unit.endswith(("ch", "s", "x")) else "s"
+        return f"{self.count} {self.unit}{ending}"
+
     def __str__(self) -> str:
-        sample = f"{self.count} {self.unit}{'' if self.count == 1 else 's'}"
         if not self.detected:
-            return f"not detected ({sample}): {self.note}"
+            return f"not detected ({self.sample}): {self.note}"
         ends = f" [{self.interval[0]:.4g}, {self.interval[1]:.4g}]" if self.interval else ""
-        return f"{self.estimate:.6g} +/- {self.standard_error:.2g}{ends} ({sample})"
+        return f"{self.estimate:.6g} +/- {self.standard_error:.2g}{ends} ({self.sample})"

@@ -12,7 +12,10 @@ __all__ = ["TOPICS", "catalogue", "formula", "topic"]
 TOPICS: dict[str, tuple[str, str]] = {
     "alignment": ("theory.alignment", "finite-sample alignment of training and test gradients"),
     "mp": ("theory.mp", "Marchenko-Pastur law: eigenvalues of a random matrix's Gram matrix"),
+    "tracy_widom": ("theory.tracy_widom", "Tracy-Widom laws: where the largest eigenvalue of noise ends"),
     "spiked": ("theory.spiked", "spiked random matrices: where a planted direction shows, and how well"),
+    "mlp": ("theory.mlp", "training of wide perceptrons: loss, kernels, outliers of hidden weights"),
+    "path": ("theory.path", "path conditioning: rescalings that even out the path kernel's diagonal"),
 }
 """Topic name -> (package that holds `FORMULAS`, one line of description)."""
 

@@ -12,6 +12,8 @@ import typer
 
 from theory import InputError
 
+from .compare.command import app as compare
+
 __all__ = ["app", "main"]
 
 USAGE, FAULT, INTERRUPTED = 2, 70, 130
@@ -24,6 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(compare, name="compare")
 
 
 def main(arguments: list[str] | None = None) -> int:

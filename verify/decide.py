@@ -202,7 +202,13 @@ class Asymptotic:
         if not fits:
             return Outcome(decision.verdict, None, "z", decision.draws, decision.note, prediction.to_dict())
         first, last = (
-            Measurement(fit["intercept"], fit["standard_error"], unit="intercept", count=self.draws)
+            Measurement(
+                fit["intercept"],
+                fit["standard_error"],
+                unit="intercept",
+                count=self.draws,
+                settings={"degrees_of_freedom": fit.get("degrees_of_freedom", self.draws - 1)},
+            )
             for fit in (fits[0], fits[-1])
         )
         controls = tuple(_control_z(each.name, each.value(case), first) for each in claim.controls)

@@ -121,7 +121,7 @@ def _measured(measured: Mapping[str, Any] | None) -> str:
         return ""
     if not measured["detected"]:
         return f"not detected: {measured['note']}"
-    return f"{_number(measured['estimate'])} ± {_number(measured['standard_error'])} ({measured['count']} {measured['unit']}s)"
+    return f"{_number(measured['estimate'])} ± {_number(measured['standard_error'])} ({measured['sample']})"
 
 
 def _number(value: Any) -> str:

@@ -106,7 +106,7 @@ def _components(number: Any) -> list[Decimal]:
         )
     if isinstance(number, Fraction):
         return [_decimal(number)]
-    if hasattr(number, "as_real_imag") and not number.is_real:
+    if hasattr(number, "as_real_imag") and not number.is_extended_real:
         return [part for each in number.as_real_imag() for part in _components(each)]
     if hasattr(number, "imag") and hasattr(number, "real") and number.imag:
         return [*_components(number.real), *_components(number.imag)]

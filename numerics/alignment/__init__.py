@@ -1,6 +1,27 @@
 """Numbers for finite-sample alignment: importing this package registers the evaluators of every `alignment.*` id."""
 
-from . import cantelli, dimension, moments, sample_size
+from . import (
+    cantelli,
+    certificate,
+    dimension,
+    expansion,
+    gaussian,
+    moments,
+    sample_size,
+    tail_bounds,
+    width,
+)
 from .words import words
 
-__all__ = ["cantelli", "dimension", "moments", "sample_size", "words"]
+__all__ = [
+    "cantelli",
+    "certificate",
+    "dimension",
+    "expansion",
+    "gaussian",
+    "moments",
+    "sample_size",
+    "tail_bounds",
+    "width",
+    "words",
+]

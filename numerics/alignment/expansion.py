@@ -6,7 +6,7 @@ from typing import Any
 
 from theory import InputError
 
-from ..certified import certified, sign
+from ..certified import certified
 from ..evaluate import evaluates
 from ..value import Value
 from .sample import reciprocal
@@ -16,19 +16,16 @@ __all__ = ["expansion_decrease", "intervention_ratio"]
 
 @evaluates("alignment.expansion_decrease")
 def expansion_decrease(alignment: Any, curvature: Any, mean_squared: Any, *, digits: int = 15) -> Value:
-    """max(X, 0)^2/(2 beta ||mu_M||^2): the test risk falls by at least this at the step eta = X/(beta ||mu_M||^2).
+    """X^2/(2 beta ||mu_M||^2): the test risk falls by at least this at the step eta = X/(beta ||mu_M||^2), X >= 0.
 
-    0 where X <= 0: the best step is none. Derived here.
+    Exact for rational input. Derived here.
 
     >>> from numerics import predict
     >>> predict("alignment.expansion_decrease", {"alignment": 3, "curvature": 2, "mean_squared": "0.5"}).value
     Value(4.5, exact)
     """
 
-    def formula(alignment: Any, curvature: Any, mean_squared: Any) -> Any:
-        return alignment * alignment / (2 * curvature * mean_squared) if sign(alignment) > 0 else 0
-
-    return certified(formula, alignment, curvature, mean_squared, digits=digits)
+    return certified(lambda X, beta, size: X * X / (2 * beta * size), alignment, curvature, mean_squared, digits=digits)
 
 
 @evaluates("alignment.intervention_ratio")

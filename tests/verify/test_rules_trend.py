@@ -100,6 +100,7 @@ def test_an_exact_power_law_passes_for_all_its_rounding():
     slopes = slopes_of_logs(WIDTHS, values)
     assert np.ptp(slopes) > 0
     assert trend(slopes, -0.5, 0.0, 1e-6).verdict is Verdict.confirmed
+    assert trend(np.full(16, -0.5 + 1e-14), -0.5, 0.0, 1e-6).verdict is Verdict.confirmed
     assert trend(slopes, -0.5 + 1e-9, 0.0, 1e-6).verdict is Verdict.refuted
 
 

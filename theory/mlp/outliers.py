@@ -51,15 +51,17 @@ def threshold() -> Expr:
 def _level_2(d: Derivation, known: Mapping[str, Any]) -> tuple[Expr, Expr]:
     """(characteristic polynomial of MA MB after two updates, z^2 as a function of Lambda), recorded in `d`."""
     network = Network(steps=2)
-    probe = spectral_probe(w.read(known, network), network.matrices[0], network.spikes[0])
-    d.step("z a = M b, the Gaussian parts of W b split off", Symbol("a"), probe.left)
-    d.step("z b = M^T a likewise", Symbol("b"), probe.right)
+    reading = w.read(known, network)
+    probe = spectral_probe(reading, network.matrices[0], network.spikes[0])
+    short = probe.short_names()
+    d.step("z a = M b, the Gaussian part of W b split off", Symbol("a"), probe.left.xreplace(short))
+    d.step("z b = M^T a likewise", Symbol("b"), probe.right.xreplace(short))
     for symbol, value in probe.equations.items():
-        d.step("linearity and Stein's identity", symbol, value)
-    MA, MB = probe.halves(2)
+        d.step("linearity and Stein's identity", short[symbol], value.xreplace(short))
+    MA, MB = (half.xreplace(short) for half in probe.halves(2))
     d.step("X = m_b MA Y, with X = (alpha, p + C alpha)", Symbol("MA"), MA)
     d.step("Y = m_a MB X, with Y = (beta, q + C beta)", Symbol("MB"), MB)
-    polynomial = (MA * MB).charpoly(Lambda).as_expr()
+    polynomial = (MA * MB).charpoly(Lambda).as_expr(Lambda)
     d.step("a solution exists where Lambda = 1/(m_a m_b) is an eigenvalue", 0, polynomial)
     # m_a (z - R_ba) = 1: m_a z = 1 + m_a R_ba, and R_ba m_a is a multiple of m_a m_b = tau.
     sides = [1 + expand(m * loop).subs(M_A * M_B, TAU) for m, loop in zip((M_A, M_B), probe.loops, strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sympy import Abs, Add, Expr, Symbol, Tuple, expand, solve, sqrt
+from sympy import Abs, Add, Expr, Symbol, Tuple, expand, factor, solve, sqrt
 
 from ..formula import Derivation, Formula
 from ..words import Word
@@ -53,12 +53,14 @@ def _prove(known: Mapping[str, Any]) -> Derivation:
     later = {q: 0 for q, x in zip(probe.q, probe.columns, strict=True) if x != spike.phi}
     variance = known[w.FORWARD.name](matrix)
     left, right = norms(probe, reading.mean, matrix.aspect, variance)
-    left, right = left.xreplace(later), right.xreplace(later)
+    short = probe.short_names()
+    left, right = (each.xreplace(later).xreplace(short) for each in (left, right))
     d.step("the mean square of a, per input neuron", Q_A, left)
     d.step("the mean square of b, per input neuron", Q_B, right)
     (solution,) = solve((Q_A - left, Q_B - right), (Q_A, Q_B), dict=True)
-    cos_a = Abs(probe.beta[k]) / sqrt(solution[Q_A] * probe.blocks["G"][k, k])
-    cos_b = Abs(probe.alpha[j]) / sqrt(solution[Q_B] * probe.blocks["Phi"][j, j])
+    d.step("the two equations solved", Symbol("(q_a, q_b)"), Tuple(*(factor(solution[q]) for q in (Q_A, Q_B))))
+    cos_a = Abs(short[probe.beta[k]]) / sqrt(solution[Q_A] * short[probe.blocks["G"][k, k]])
+    cos_b = Abs(short[probe.alpha[j]]) / sqrt(solution[Q_B] * short[probe.blocks["Phi"][j, j]])
     d.step("overlap over the product of the norms", Symbol("(left, right)"), Tuple(cos_a, cos_b))
     return d
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from sympy import Add, Expr, Matrix, S, Symbol, expand, eye, zeros
 
@@ -91,6 +92,32 @@ class Probe:
             values = [*first, *(second + change * first)]
             sides.append(Matrix([[expand(value).coeff(y) / factor for y in pair] for value in values]))
         return sides[0], sides[1]
+
+    def short_names(self) -> dict[Symbol, Symbol]:
+        """Every symbol of the equations as a letter and an index: alpha_0, A_10, c_0."""
+        names: dict[Symbol, Symbol] = {}
+        families = {
+            "phi": self.columns,
+            "g": self.rows,
+            "p": self.p,
+            "q": self.q,
+            "alpha": self.alpha,
+            "beta": self.beta,
+        }
+        greek = {"phi": r"\varphi", "alpha": r"\alpha", "beta": r"\beta", "Phi": r"\Phi", "C": "c"}
+        for letter, family in families.items():
+            for i, symbol in enumerate(family):
+                names[symbol] = Word(f"{letter}_{i}", f"{greek.get(letter, letter)}_{{{i}}}")
+        for letter, block in self.blocks.items():
+            # Below the diagonal first: a symmetric kernel's entry is called by the later time first.
+            for i, j in sorted(product(range(block.rows), range(block.cols)), key=lambda ij: ij[1] > ij[0]):
+                if block[i, j].is_Symbol and block[i, j] not in names:
+                    index = f"{i}" if letter == "C" else f"{i}{j}"
+                    name = Word(
+                        f"{greek['C'] if letter == 'C' else letter}_{index}", f"{greek.get(letter, letter)}_{{{index}}}"
+                    )
+                    names[block[i, j]] = name
+        return names
 
 
 def spectral_probe(reading: Reading, matrix: GaussianMatrix, spikes: Sequence[Spike]) -> Probe:

@@ -5,38 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sympy import Expr, Function, IndexedBase, Rational, Sum, Symbol, Tuple
+from sympy import Eq, Expr, Function, IndexedBase, Rational, Sum, Symbol, Tuple
 
 from ..formula import Derivation, Formula
 from . import words as w
-from .dmft import Mean, Reading
+from .dmft import Mean
 from .network import GAMMA0, NU, SIGMA, Network
 
-__all__ = ["KERNELS", "LOSS", "on_the_site"]
+__all__ = ["KERNELS", "LOSS"]
 
 MU, P = Symbol("mu", integer=True), Symbol("P", integer=True, positive=True)
 Y, FEATURE, READOUT = IndexedBase("y"), IndexedBase("phi"), Symbol("w")
-
-
-def on_the_site(reading: Reading, expression: Any) -> Expr:
-    """The expression with every vector written out in the Gaussian fields, and every response by its definition."""
-    body = expression
-    while names := body.free_symbols & (reading.fields.keys() | reading.responses.keys()):
-        body = body.xreplace({name: reading.fields.get(name, reading.responses.get(name)) for name in names})
-    return body
 
 
 def _prove_loss(known: Mapping[str, Any]) -> Derivation:
     """One sample, one update, two hidden layers: the smallest program in which every axiom acts."""
     d = Derivation()
     network = Network(steps=1)
-    reading = w.read(known, network)
+    reading, s = w.read(known, network), network.symbols
     w.record(d, reading)
-    output = on_the_site(reading, reading.scalars[network.symbols["f", 0, 1, 0]])
-    d.step("the output, in Gaussian fields", network.symbols["f", 0, 1, 0], output)
-    error = network.symbols["Delta", 0, 1, 0]
-    target = reading.scalars[error] + network.symbols["f", 0, 1, 0]
-    d.step("half the square, P = 1", Symbol("L(1)"), (target - output) ** 2 / 2)
+    output = reading.scalars[s["f", 0, 1, 0]]
+    target = reading.scalars[s["Delta", 0, 1, 0]] + s["f", 0, 1, 0]
+    h, u, r = s["h", 2, 1, 0], s["chi", 2, 1, 0], s["xi", 1, 0, 0]
+    # What the output is made of: the last field, the response in it, and the response in that.
+    parts = [Eq(h, reading.fields[h].xreplace({u: reading.fields[u]})), Eq(r, reading.fields[r])]
+    parts += [Eq(name, value) for name, value in reading.responses.items()]
+    d.step("half the square, P = 1, and what enters it", Symbol("L(1)"), Tuple((target - output) ** 2 / 2, *parts))
     return d
 
 
@@ -50,7 +44,7 @@ def _prove_kernels(known: Mapping[str, Any]) -> Derivation:
     d = Derivation()
     network = Network(steps=2)
     reading = w.read(known, network)
-    w.record(d, reading)
+    w.record(d, reading, until=network.symbols["xi", 1, 1, 0])
     phi = [network.symbols["phi", 1, s, 0] for s in (0, 1)]
     g = [network.symbols["g", 2, s, 0] for s in (0, 1)]
     entries = [

@@ -91,7 +91,9 @@ def read(known: Mapping[str, Any], network: Network) -> Reading:
     return Reading(network.program, Rules(known[FORWARD.name], known[BACKWARD.name], known[DEPENDENCE.name]))
 
 
-def record(d: Derivation, reading: Reading) -> None:
-    """Every equation of the reading as a step."""
+def record(d: Derivation, reading: Reading, until: Any = None) -> None:
+    """Every equation of the reading as a step, up to the one that defines `until`."""
     for what, left, right in reading.equations():
         d.step(_WHY[what], left, right)
+        if left == until:
+            return

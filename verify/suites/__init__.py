@@ -22,9 +22,9 @@ SUITES: dict[str, tuple[str, ...]] = {
         "verify.suites.alignment.identities",
         "verify.suites.alignment.moments",
         "verify.suites.alignment.bounds",
-        # "verify.suites.alignment.gaussian",
+        "verify.suites.alignment.gaussian",
         "verify.suites.alignment.statistics",
-        # "verify.suites.alignment.network",
+        "verify.suites.alignment.network",
     ),
     "mp": ("verify.suites.mp",),
 }
