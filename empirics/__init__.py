@@ -11,11 +11,17 @@ __all__ = [
     "Subject",
     "alignment_statistics",
     "capture_activation_gradients",
+    "certify",
+    "load_weights",
+    "weight_spectrum",
 ]
 
 _LAZY = {
     "alignment_statistics": "empirics.alignment",
     "capture_activation_gradients": "empirics.alignment",
+    "certify": "empirics.alignment.certificate",
+    "load_weights": "empirics.checkpoints",
+    "weight_spectrum": "empirics.spectra",
 }
 
 

@@ -107,7 +107,7 @@ def _grounded(expression: Any) -> Any:
     from sympy import Basic, Indexed, Integral, Product, Rational, Sum, Symbol, Tuple, oo, sympify
 
     def is_open(node: Any) -> bool:
-        return isinstance(node, Integral) or type(node).__module__.startswith("theory.") and not node.is_Symbol
+        return isinstance(node, Integral) or (type(node).__module__.startswith("theory.") and not node.is_Symbol)
 
     def combination(*parts: Any) -> Any:
         flat = [each for part in parts for each in (part if isinstance(part, Tuple) else (part,))]

@@ -10,7 +10,7 @@ from typing import Any
 
 from theory import Formula, InputError
 
-__all__ = ["plot_curve", "series_figure", "standing_figure"]
+__all__ = ["plot_curve", "series_figure", "spectra_figure", "standing_figure"]
 
 POINTS = 200
 INK, THEORY, CONTROL = "#22303c", "#1f6f8b", "#c1502e"
@@ -117,6 +117,33 @@ def series_figure(series: Mapping[str, Any]) -> str:
     axes.tick_params(labelsize=7)
     axes.legend(fontsize=7)
     axes.grid(alpha=0.25)
+    return _svg(figure)
+
+
+def spectra_figure(layers: Sequence[Any], most: int = 12) -> str:
+    """Histograms of singular values with the law of the bulk and the outliers, for the first `most` judged layers."""
+    import numpy as np
+
+    plt = _pyplot()
+    judged = [layer for layer in layers if layer.spectrum is not None and layer.spectrum.ks is not None][:most]
+    columns = min(3, max(1, len(judged)))
+    rows = max(1, -(-len(judged) // columns))
+    figure, axes = plt.subplots(rows, columns, figsize=(3.6 * columns, 2.4 * rows), squeeze=False)
+    for axis in axes.flat[len(judged) :]:
+        axis.axis("off")
+    for axis, layer in zip(axes.flat, judged, strict=False):
+        found = layer.spectrum
+        values, long = np.asarray(found.singular_values), max(found.rows, found.columns)
+        share = 1 - len(found.outliers) / len(values)
+        axis.hist(values, bins=min(60, max(10, len(values) // 6)), density=True, color=THEORY, alpha=0.35)
+        s = np.linspace(0, np.sqrt(long * found.edge) * 1.05, 300)[1:]
+        axis.plot(s, share * found.law.density(s**2 / long) * 2 * s / long, color=INK, lw=1)
+        tops = [each.singular_value for each in found.outliers]
+        axis.plot(tops, np.zeros(len(tops)), "|", color=CONTROL, ms=9)
+        axis.set_title(f"{layer.name[-34:]}: {found.verdict}", fontsize=7)
+        axis.tick_params(labelsize=6)
+    figure.supxlabel("singular value (red ticks: outliers; line: law of the bulk)", fontsize=8)
+    figure.tight_layout()
     return _svg(figure)
 
 

@@ -113,7 +113,7 @@ class Site:
     """A boundary in a float64 copy of a network, with a pool of samples: what insertions there need.
 
     `z` and `q` (n, ...) are activations and their gradients, `positions` the axes over which a vector is shared,
-    `branch` phi(Uz) with channels last, or None for a vector.
+    `branch` phi(Uz) with channels last, or None for a vector, `notes` those of `capture`.
     """
 
     cut: Cut
@@ -123,6 +123,7 @@ class Site:
     q: Tensor
     positions: tuple[int, ...]
     branch: Branch | None
+    notes: tuple[str, ...] = ()
 
     @classmethod
     @torch.inference_mode(False)
@@ -146,7 +147,7 @@ class Site:
         """
         copy = in_float64(model) if copy is None else copy
         branch = in_float64(branch) if isinstance(branch, nn.Module) else branch
-        x, y = _pooled(data, copy)
+        x, y = pooled(data, copy)
         captured = capture(copy, boundary, (x, y), loss, reduce="flatten")
         if captured.random:
             raise InputError(f"an insertion cannot be measured where noise changes the loss: {captured.notes[0]}")
@@ -163,7 +164,7 @@ class Site:
         positions = named.get(reduce, (0,)) if isinstance(reduce, str) else tuple(axis % z.dim() for axis in reduce)
         if 0 in positions:
             raise InputError(f"reduce must be 'sum', 'flatten' or a tuple of axes behind the samples'; got {reduce!r}")
-        return cls(cut, x, y, z, captured.gradients.reshape(z.shape), positions, branch)
+        return cls(cut, x, y, z, captured.gradients.reshape(z.shape), positions, branch, captured.notes)
 
     @torch.inference_mode(False)
     @torch.no_grad()
@@ -352,12 +353,12 @@ def _widened(tree: Any, model: nn.Module) -> Any:
     )
 
 
-def _pooled(data: Any, model: nn.Module) -> tuple[Any, Any]:
+def pooled(data: Any, model: nn.Module) -> tuple[Any, Any]:
     """All batches as one pair (x, y)."""
     batches = [data] if isinstance(data, (tuple, list)) and len(data) == 2 and isinstance(data[1], Tensor) else data
-    batches = [_widened(tuple(batch), model) for batch in batches]
-    if not batches:
-        raise InputError("data yielded no batch: an empty loader, or an iterator that was used up before")
+    batches = [_widened(tuple(batch), model) for batch in batches] if isinstance(batches, Iterable) else []
+    if not batches or any(len(batch) != 2 for batch in batches):
+        raise InputError("data yielded no batch: an empty loader, an iterator used up before, or no pairs (x, y)")
     try:
         return tree_map(lambda *parts: torch.cat(parts) if isinstance(parts[0], Tensor) else parts[0], *batches)
     except (RuntimeError, ValueError) as fault:
@@ -392,8 +393,7 @@ def _step(responses: Sequence[Response], kind: str, size: float, seed: int) -> S
     ends = (1 - clopper_pearson_upper(pairs - hits, pairs, 0.025), clopper_pearson_upper(hits, pairs, 0.025))
     how: Any = {"unit": "pair", "count": pairs, "seed": seed, "note": "of one pool"}
     accuracy = Measurement(hits / pairs, sqrt(p * (1 - p) / pairs), ends, **how)
-    ordered = np.sort(ratios)
     outer = max(k for k in range(pairs // 2) if bdtr(k, pairs, 0.5) <= 0.025)
-    ends = (float(ordered[outer]), float(ordered[pairs - 1 - outer]))
+    ends = tuple(float(end) for end in np.sort(ratios)[[outer, pairs - 1 - outer]])
     median = Measurement(float(np.median(ratios)), (ends[1] - ends[0]) / (2 * 1.96), ends, **how)
     return Step(kind, size, accuracy, median, max(gaps))

@@ -67,7 +67,8 @@ def eigenvalues(weight: Weight) -> np.ndarray:
     rounding = weight.short * np.finfo(float).eps * values[0]
     if rounding > 1e-6 * np.median(values):
         values = np.linalg.svd(np.asarray(weight.tall, dtype=np.float64), compute_uv=False) ** 2
-    return np.maximum(values, 0.0)
+    # What rounding leaves of an exact zero is no eigenvalue of the bulk.
+    return np.where(values > (weight.long * np.finfo(float).eps) ** 2 * values[0], values, 0.0)
 
 
 def top_eigenvalues(weight: Weight, count: int = TOP) -> np.ndarray:
@@ -79,7 +80,8 @@ def top_eigenvalues(weight: Weight, count: int = TOP) -> np.ndarray:
         return sum((block.T @ (block @ vector) for block in weight.blocks()), np.zeros(weight.short))
 
     p = weight.short
-    operator: Any = LinearOperator(shape=(p, p), matvec=multiply, dtype=np.float64)
+    make: Any = LinearOperator
+    operator = make(shape=(p, p), matvec=multiply, dtype=np.float64)
     start = np.random.default_rng(0).normal(size=p)
     return np.asarray(eigsh(operator, min(count, p - 1), v0=start, return_eigenvectors=False))[::-1]
 

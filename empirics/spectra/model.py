@@ -39,7 +39,8 @@ def weight_spectra(source: Any, *, initial: Any = None, **options: Any) -> tuple
     >>> import numpy as np
     >>> W = np.random.default_rng(0).normal(size=(64, 48))
     >>> [(layer.name, layer.refusal) for layer in weight_spectra({"a": W, "b": W, "c": W[:8], "bias": W[0]})]
-    [('a', ''), ('b', 'tied to a'), ('c', 'c is too small to judge: 8 x 48 that are not zero, and at least 16 of each are needed')]
+    [('a', ''), ('b', 'tied to a'),
+     ('c', 'c is too small to judge: 8 x 48 that are not zero, and at least 16 of each are needed')]
     """
     before = dict(_named(initial)) if initial is not None else {}
     seen: dict[Any, str] = {}

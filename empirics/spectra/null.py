@@ -74,9 +74,8 @@ def simulated_null(
         spectra = [noise_eigenvalues(n, p, rng) for _ in range(draws)]
         variances = np.array([median_scale(each, n) for each in spectra])
         error = MedianError(float(variances.mean()), float(variances.std(ddof=1)))
-        kept = np.concatenate(
-            [[error.mean, error.deviation], np.sort([_scaled_distance(each, n, level, error) for each in spectra])]
-        )
+        distances = np.sort([_scaled_distance(each, n, level, error) for each in spectra])
+        kept = np.concatenate([[error.mean, error.deviation], distances])
         _write(path, kept)
     return Null(kept[2:], MedianError(float(kept[0]), float(kept[1])))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from math import inf, sqrt
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +43,16 @@ class Outlier:
 
 @dataclass(frozen=True)
 class Change:
-    """W against W(0): ||W - W(0)||/||W(0)||, bulk variance over the initial one, stable rank of W - W(0).
+    """W against W(0): ||W - W(0)||/||W(0)||, bulk variance over the initial one, and the difference by itself.
 
-    `relative` is inf, and `shift` None, where W(0) is zero.
+    Its stable rank, and how many of its singular values are above the threshold ratio^(1/4) sqrt(n variance) from which
+    a spike leaves the bulk. `relative` and `shift` are None where W(0) is zero.
     """
 
-    relative: float
+    relative: float | None
     shift: float | None
     stable_rank: float
+    above_threshold: int
 
 
 @dataclass(frozen=True)
@@ -159,45 +161,58 @@ def weight_spectrum(
     if draws < 20:
         raise InputError(f"at least 20 draws of noise are needed for a 95 % quantile; got {draws}")
     weight = as_weight(matrix, name)
-    plan = forecast(weight.rows, weight.columns, memory_limit)
     n, p = weight.long, weight.short
-    if plan.route == "lanczos":
+    route = forecast(weight.rows, weight.columns, memory_limit).route
+    if route == "lanczos":
         return _from_the_top(weight, level)
     spectrum = eigenvalues(weight)
     null = simulated_null(n, p, level, draws=draws, seed=seed, cache=cache)
     bulk = fit_bulk(spectrum, n, level, null.error)
-    ks, limit = ks_distance(spectrum, bulk), null.quantile(0.95)
-    scaled = ks * (p - bulk.outliers)
+    ks, limit, rest = ks_distance(spectrum, bulk), null.quantile(0.95), p - bulk.outliers
     energy = float(spectrum[: bulk.outliers].sum() / spectrum.sum())
     change = None if initial is None else _change(matrix, initial, bulk, null.error, level, name)
     shift, moved = (None, None) if change is None else (change.shift, change.relative)
-    verdict, reason = judge(Evidence(p, bulk.outliers, energy, scaled / limit, shift, moved))
+    verdict, reason = judge(Evidence(p, bulk.outliers, energy, ks * rest / limit, shift, moved))
     return WeightSpectrum(
-        verdict, reason, **_common(weight, bulk, spectrum, level, null.error.deviation),
-        ks=ks, ks_limit=limit / (p - bulk.outliers), p_value=null.p_value(scaled), energy=energy, change=change,
-        route=plan.route, notes=(*weight.notes, *_no_bulk(bulk)),
-    )  # fmt: skip
+        verdict=verdict,
+        reason=reason,
+        ks=ks,
+        ks_limit=limit / rest,
+        p_value=null.p_value(ks * rest),
+        energy=energy,
+        change=change,
+        route=route,
+        notes=(*weight.notes, *_no_bulk(bulk)),
+        **_common(weight, bulk, spectrum, level, null.error.deviation),
+    )
 
 
 def _from_the_top(weight: Weight, level: float) -> WeightSpectrum:
     top, total = top_eigenvalues(weight), squared_norm(weight)
     bulk = fit_top(top, total, weight.long, weight.short, level)
-    note = (
-        f"only the largest {len(top)} eigenvalues were computed: variance from the mean of the others, bulk not tested"
-    )
-    more = (f"all of them stand out: there are at least {bulk.outliers} outliers",) if bulk.outliers == len(top) else ()
+    count = len(top)
+    notes = [
+        f"only the largest {count} eigenvalues were computed: variance from the mean of the others, bulk not tested"
+    ]
+    if bulk.outliers == count:
+        notes.append(f"all of them stand out: there are at least {count} outliers")
     return WeightSpectrum(
-        NOTHING, f"{bulk.outliers} eigenvalues stand out; the bulk was not computed", **_common(weight, bulk, top, level, (2 / (weight.long * weight.short)) ** 0.5),
-        ks=None, ks_limit=None, p_value=None, energy=float(top[: bulk.outliers].sum() / total), change=None,
-        route="lanczos", notes=(*weight.notes, note, *more),
-    )  # fmt: skip
+        verdict=NOTHING,
+        reason=f"{bulk.outliers} eigenvalues stand out; the bulk was not computed",
+        ks=None,
+        ks_limit=None,
+        p_value=None,
+        energy=float(top[: bulk.outliers].sum() / total),
+        change=None,
+        route="lanczos",
+        notes=(*weight.notes, *notes),
+        **_common(weight, bulk, top, level, (2 / (weight.long * weight.short)) ** 0.5),
+    )
 
 
 def _no_bulk(bulk: Bulk) -> tuple[str, ...]:
-    half = (
-        "half of the eigenvalues stand out of the other half: there is no bulk of noise, and at least as many outliers"
-    )
-    return (half,) if bulk.outliers >= bulk.p // 2 else ()
+    note = f"{bulk.outliers} eigenvalues stand out of as many others: there is no bulk of noise, and the count is a lower bound"
+    return (note,) if bulk.outliers >= bulk.p // 2 else ()
 
 
 def _common(weight: Weight, bulk: Bulk, spectrum: np.ndarray, level: float, deviation: float) -> dict[str, Any]:
@@ -241,11 +256,12 @@ def _change(matrix: Any, initial: Any, bulk: Bulk, error: MedianError, level: fl
         )
     norm = float(np.linalg.norm(before))
     difference = eigenvalues(Weight(np.asarray(now, dtype=np.float64) - before, now.shape, ()))
-    relative = sqrt(difference.sum()) / norm if norm > 0 else inf
+    relative = sqrt(difference.sum()) / norm if norm > 0 else None
     stable_rank = float(difference.sum() / difference[0]) if difference[0] > 0 else 0.0
+    visible = int((difference > bulk.variance * bulk.n * (bulk.p / bulk.n) ** 0.5).sum())
     try:
         start = as_weight(initial, name)
         shift = bulk.variance / fit_bulk(eigenvalues(start), start.long, level, error).variance
     except InputError:  # initialised at zero, or of low rank: there was no bulk that could have shifted
         shift = None
-    return Change(relative, shift, stable_rank)
+    return Change(relative, shift, stable_rank, visible)

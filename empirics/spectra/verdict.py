@@ -9,7 +9,7 @@ __all__ = ["FEW", "MIXED", "NOTHING", "RESTRUCTURED", "Evidence", "judge"]
 FEW, RESTRUCTURED, MIXED, NOTHING = "few", "restructured", "mixed", "nothing to judge"
 
 SIZE = 128
-"""Below it "few" and "mixed" cannot be told apart: a deformed bulk is not resolved."""
+"""Below it "few" and "mixed" cannot be told apart."""
 FEW_SHARE, MANY_SHARE, MANY_ENERGY = 0.05, 0.09, 0.4
 BULK_SLACK, SHIFT_SLACK, MOVED = 1.5, 0.07, 0.1
 
@@ -34,8 +34,8 @@ def judge(seen: Evidence) -> tuple[str, str]:
 
     1. change known and at most .1: "nothing to judge", the matrix has hardly moved;
     2. no outlier, KS at most 1.5 null 95 % quantiles: "nothing to judge", it looks like noise;
-    3. k/p >= .09 and energy >= .4: "restructured" (a rejection: it needs no size);
-    4. p < 128: "nothing to judge", what is left cannot be told apart at that size;
+    3. k >= .09 max(p, 128) and energy >= .4: "restructured";
+    4. p < 128: "nothing to judge", a few outliers are then a large share, and a deformed bulk is not resolved;
     5. k/p <= .05, KS at most 1.5 quantiles and, where known, |shift - 1| <= .07: "few";
     6. else "mixed".
 
@@ -44,7 +44,7 @@ def judge(seen: Evidence) -> tuple[str, str]:
     large share: "mixed"), long training under cross-entropy (the count grows past the number of classes) and Adam on
     labels that cannot be learned (outliers without learning).
 
-    >>> judge(Evidence(512, 10, 0.16, 1.03))[0], judge(Evidence(64, 10, 0.6, 3.0))[0], judge(Evidence(64, 3, 0.1, 0.9))[0]
+    >>> judge(Evidence(512, 10, 0.16, 1.03))[0], judge(Evidence(64, 24, 0.6, 3.0))[0], judge(Evidence(64, 8, 0.6, 3.0))[0]
     ('few', 'restructured', 'nothing to judge')
     """
     share = seen.outliers / seen.size
@@ -54,10 +54,10 @@ def judge(seen: Evidence) -> tuple[str, str]:
         return NOTHING, f"the matrix has moved by {seen.change:.2g} of its initial norm, and {MOVED} are needed"
     if not seen.outliers and seen.ks_over_null <= BULK_SLACK:
         return NOTHING, f"no eigenvalue stands out and the bulk is that of noise: {told}"
-    if share >= MANY_SHARE and seen.energy >= MANY_ENERGY:
+    if seen.outliers >= MANY_SHARE * max(seen.size, SIZE) and seen.energy >= MANY_ENERGY:
         return RESTRUCTURED, told
     if seen.size < SIZE:
-        return NOTHING, f"{told}; at fewer than {SIZE} that is neither few nor many"
+        return NOTHING, f"{told}; with fewer than {SIZE} that is neither few nor many"
     still = seen.shift is None or abs(seen.shift - 1) <= SHIFT_SLACK
     moved = "" if still else f"; the bulk variance is {seen.shift:.2f} of the initial one"
     few = share <= FEW_SHARE and seen.ks_over_null <= BULK_SLACK and still

@@ -48,8 +48,8 @@ def loss(t: int, *, digits: int = DIGITS, **inputs: Any) -> Value:
     >>> round(float(predict("mlp.loss", {"t": 5, "activation": "linear", **data})), 5)
     0.22316
     """
-    solution = _solution("mlp.loss", t, inputs)
-    return _value(*(each[t] for each in solution.losses), digits)
+    mean, error = _solution("mlp.loss", t, inputs).losses
+    return _value(mean[t], error[t], digits)
 
 
 @evaluates("mlp.kernels", most_digits=DIGITS)
@@ -71,7 +71,8 @@ def kernels(t: int, *, digits: int = DIGITS, **inputs: Any) -> Value:
 
 
 def _list_of(id: str, ask: Callable[..., Any], t: int, inputs: dict[str, Any], digits: int) -> Value:
-    return _value(*ask(_solution(id, t, inputs), t, inputs["layer"], _naive(inputs)), digits)
+    mean, error = ask(_solution(id, t, inputs), t, inputs["layer"], _naive(inputs))
+    return _value(mean, error, digits)
 
 
 @evaluates("mlp.outliers", most_digits=DIGITS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,8 @@ def spectrum(matrices: Matrices, c: Array, n: int, nu: float, sigma: float, inde
     if independent:
         A, B = np.zeros_like(A), np.zeros_like(B)
     MA, MB = halves(A, B, Phi, G, c[:n])
+    values: Any
+    vectors: Any
     values, vectors = np.linalg.eig(MA @ MB)
     real = np.abs(values.imag) <= REAL * np.abs(values)
     pair = ~real & (np.abs(values.imag) < CLOSE * np.abs(values)) & (np.abs(values) > threshold)

@@ -97,6 +97,11 @@ class Problem:
         return hash(self._key())
 
     @property
+    def phi(self) -> Activation:
+        """The activation with its slope."""
+        return activation(self.activation)
+
+    @property
     def P(self) -> int:
         """Number of samples."""
         return len(self.gram)

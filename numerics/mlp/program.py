@@ -89,8 +89,9 @@ class _Walk:
             family = line.matrix.name + ("^T" if line.transposed else "")
             field = reading.gaussian[symbol]
             self.fields[field] = self._draw(field, line.space.name, family)
-            for name in reading.fields[symbol].free_symbols & reading.responses.keys():
-                self.numbers[name.name] = self._number(reading.responses[name])
+            for name, value in reading.responses.items():
+                if reading.fields[symbol].has(name):
+                    self.numbers[name.name] = self._number(value)
         if symbol in reading.fields:
             self.fields[symbol] = self._array(reading.fields[symbol])
         if symbol in reading.scalars:

@@ -16,6 +16,7 @@ from theory import InputError
 __all__ = ["Coefficients", "Sampled", "Site", "gaussian_points"]
 
 Array = NDArray[np.float64]
+Index = NDArray[np.intp]
 PIVOT = 1e-11
 """A Cholesky pivot below this times its diagonal is 0: kernels become singular once training stops."""
 CUT = 1e-6
@@ -34,7 +35,7 @@ class Site(Protocol):
         """<x_i y_j> over the neurons."""
         ...
 
-    def slope(self, x: Array, family: str, among: Array) -> Array:
+    def slope(self, x: Array, family: str, among: Index) -> Array:
         """<d x_i / d field_j> for the fields of a family numbered in `among`, on which alone (of it) x depends."""
         ...
 
@@ -101,7 +102,7 @@ class Sampled:
         """See `Site`."""
         return x @ y.T / self.drivers.shape[1]
 
-    def slope(self, x: Array, family: str, among: Array) -> Array:
+    def slope(self, x: Array, family: str, among: Index) -> Array:
         """By Stein's identity: <x field> = slope covariance, solved with a truncated inverse (no second derivatives)."""
         known = self.families[family]
         values, vectors = np.linalg.eigh(known.covariance[np.ix_(among, among)])
@@ -131,7 +132,7 @@ class Coefficients:
         """See `Site`."""
         return x @ self.covariance @ y.T
 
-    def slope(self, x: Array, family: str, among: Array) -> Array:
+    def slope(self, x: Array, family: str, among: Index) -> Array:
         """A coefficient is a slope; an inverse covariance would lose digits that an unstable rate brings back."""
         return x[:, np.array(self.columns[family])[among]]
 

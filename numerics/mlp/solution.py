@@ -163,7 +163,7 @@ class Solution:
 
     def _combine(self, values: list[Array]) -> tuple[Array, Array]:
         stack = np.array(values)
-        if self.problem.activation.linear:
+        if self.problem.phi.linear:
             # A size of 1 stands for sums that cancel: their rounding does not shrink with them.
             return stack[0], np.abs(stack[1] - stack[0]) + NUDGE * np.maximum(np.abs(stack[0]), 1e-3)
         return stack.mean(axis=0), stack.std(axis=0, ddof=1) / sqrt(len(stack))
@@ -187,7 +187,7 @@ def solve(problem: Problem, samples: int = 2**14, seed: int = 0, scrambles: int 
     >>> round(float(solve(problem).outliers(12)[0][0]), 5)
     2.02379
     """
-    if problem.activation.linear:
+    if problem.phi.linear:
         return Solution(problem, (train(problem), train(_nudged(problem))))
     if scrambles < SCRAMBLES:
         raise InputError(f"an error needs at least {SCRAMBLES} scrambles; got {scrambles}")

@@ -77,7 +77,7 @@ class _Sweep:
         self.n, self.rows = P * T, P * (T + 1)
         width = samples
         self.sites: list[Site] = []
-        if problem.activation.linear:
+        if problem.phi.linear:
             width = max(fields)
             self.sites += [Coefficients(width) for _ in fields]
         else:
@@ -114,8 +114,8 @@ class _Sweep:
                 kernel = self.Phi[layer - 1][now]
                 u = site.draw("u", variance * kernel[:, upto])
                 h = u + (self.A[layer - 1][now, past] + self.c[past] * kernel[:, past]) @ self.g[layer][past]
-            self.phi[layer][now] = problem.activation.value(h)
-            self.slope[layer] = problem.activation.slope(h)
+            self.phi[layer][now] = problem.phi.value(h)
+            self.slope[layer] = problem.phi.slope(h)
             self.Phi[layer][now, upto] = site.mean(self.phi[layer][now], self.phi[layer][upto])
             self.Phi[layer][past, now] = self.Phi[layer][now, past].T
             if t and layer < problem.depth - 1 and responses:

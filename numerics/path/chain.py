@@ -53,6 +53,11 @@ class _ChainPoint:
         return least, largest
 
 
+def _log_sum(logs: Floats) -> float:
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).sum()))
+
+
 def _split(flat: Floats, like: Sequence[Floats]) -> list[Floats]:
     """Views of a flat array, one a hidden layer."""
     ends = np.cumsum([len(each) for each in like])
@@ -87,7 +92,7 @@ class Chain:
         if not all(np.isfinite(each).all() for each in (*self.log_m, *self.log_beta)):
             raise InputError("a neuron of the chain is dead or its mass underflowed: use Criterion")
 
-    @cached_property
+    @property
     def labels(self) -> int:
         """H, the number of hidden neurons."""
         return sum(len(each) for each in self.log_m[1:])
@@ -98,19 +103,19 @@ class Chain:
             (len(beta), len(m), biased) for beta, m, biased in zip(self.log_beta, self.log_m, self.biased, strict=True)
         ]
 
-    @cached_property
+    @property
     def parameters(self) -> float:
         """p."""
         return float(sum(rows * (columns + biased) for rows, columns, biased in self._layers))
 
-    @cached_property
+    @property
     def balance(self) -> Floats:
         """(number of outgoing - number of incoming parameters)/p of each hidden neuron."""
         below = pairwise(self._layers)
         surplus = [np.full(rows, above - columns - biased) for (rows, columns, biased), (above, _, _) in below]
         return np.concatenate([np.zeros(0), *surplus]) / self.parameters
 
-    @cached_property
+    @property
     def mean_log(self) -> float:
         """Mean of log g over the p parameters."""
         total = 0.0
@@ -176,8 +181,8 @@ class Chain:
                 mass.append(self.log_beta[k])
             offset += rows
         count = np.ones(sum(len(each) for each in mass))
-        parts = (np.concatenate(each) for each in (out, into, mass))
-        return Criterion.of(*parts, count, labels=self.labels, mean_log=self.mean_log)
+        o, i, log_mass = (np.concatenate(each) for each in (out, into, mass))
+        return Criterion.of(o, i, log_mass, count, labels=self.labels, mean_log=self.mean_log)
 
     def start(self) -> Floats:
         """The minimiser if all neurons of a layer were equal and there were no biases; a point to start from.
@@ -185,9 +190,7 @@ class Chain:
         u_l = log(N_l/c_l) - mean_k log(N_k/c_k), with c_l the sum of g over the N_l weights of layer l; z of layer l is
         -(u_1 + ... + u_l). Returned only where it lowers F, zeros else.
         """
-        from scipy.special import logsumexp
-
-        sums = [logsumexp(beta) + logsumexp(m) for beta, m in zip(self.log_beta, self.log_m, strict=True)]
+        sums = [_log_sum(beta) + _log_sum(m) for beta, m in zip(self.log_beta, self.log_m, strict=True)]
         u = np.array([math.log(rows * columns) - c for (rows, columns, _), c in zip(self._layers, sums, strict=True)])
         levels = -np.cumsum(u - u.mean())[:-1]
         z = np.concatenate(

@@ -125,7 +125,8 @@ class Criterion:
 
     `out`, `into`: integers in 0..labels, shape (entries,), 0 the ground; `log_mass`: log of the summed g, -inf for a dead
     entry; `count`: its number of live parameters. Dead entries (g = 0) are dropped, out of p too: otherwise a unit with
-    more dead outputs than inputs would have its minimiser at -inf. `mean_log` is the mean of log g over all p, from
+    more dead outputs than inputs would have its minimiser at -inf. `parameters` is p, `balance` the mean row of B;
+    `mean_log` is the mean of log g over all p, from
     which the gap needs the geometric mean.
 
     F is p times `at(z).value`; `gap(z)` = log(AM(g')/GM(g')) >= 0 is scale-free, and 0 only where all g' are equal. Raises
@@ -143,6 +144,8 @@ class Criterion:
     log_mass: Floats
     count: Floats
     labels: int
+    parameters: float
+    balance: Floats
     mean_log: float | None = None
 
     @classmethod
@@ -171,20 +174,10 @@ class Criterion:
         # A parameter from a label to itself has Bz = 0, as one between grounds; as such, no sum over a label counts it.
         between = o != i
         o, i = np.where(between, o, 0), np.where(between, i, 0)
-        return cls(o[live], i[live], mass[live], number[live], labels, mean_log)
-
-    @cached_property
-    def parameters(self) -> float:
-        """p, the number of parameters with g > 0."""
-        return float(self.count.sum())
-
-    @cached_property
-    def balance(self) -> Floats:
-        """(number of outgoing - number of incoming parameters)/p of each label, shape (H,)."""
-        return (self._by(self.into, self.count) - self._by(self.out, self.count)) / self.parameters
-
-    def _by(self, label: NDArray[np.intp], weight: Floats) -> Floats:
-        return np.bincount(label, weight, self.labels + 1).astype(np.float64, copy=False)[1:]
+        o, i, number = o[live], i[live], number[live]
+        p = float(number.sum())
+        balance = (_by(i, number, labels) - _by(o, number, labels)) / p
+        return cls(o, i, mass[live], number, labels, p, balance, mean_log)
 
     def classes(self) -> list[NDArray[np.intp]]:
         """Greedy colouring in the order of the labels: labels joined by an entry are in different classes.
@@ -216,11 +209,16 @@ class Criterion:
         total = share.sum()
         share /= total
         value = float(top) + math.log(total) - float(self.balance @ z)
-        return _Softmax(value, self._by(self.out, share), self._by(self.into, share), share, self)
+        return _Softmax(value, _by(self.out, share, self.labels), _by(self.into, share, self.labels), share, self)
 
     def gap(self, z: Floats) -> float:
         """log(AM(g')/GM(g')) at z; InputError where mean_log is unknown."""
         return gap_of(self, self.at(z).value)
+
+
+def _by(label: NDArray[np.intp], weight: Floats, labels: int) -> Floats:
+    """Sums of the entries' weights by label, the ground left out."""
+    return np.bincount(label, weight, labels + 1).astype(np.float64, copy=False)[1:]
 
 
 def gap_of(objective: Objective, value: float) -> float:

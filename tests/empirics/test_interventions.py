@@ -162,7 +162,8 @@ class Sequence(nn.Module):
     def forward(self, tokens):
         z = self.norm(self.token(tokens))
         if self.attention:
-            z = z + scaled_dot_product_attention(z, torch.tanh(self.mix(z)), z, is_causal=True)
+            heads = (t.unflatten(2, (2, 2)).transpose(1, 2) for t in (z, torch.tanh(self.mix(z)), z))
+            z = z + scaled_dot_product_attention(*heads, is_causal=True).transpose(1, 2).flatten(2)
         else:
             z = torch.cumsum(torch.tanh(self.mix(z)), 1)
         return z @ self.token.weight.T
@@ -406,6 +407,8 @@ def test_networks_and_boundaries_that_are_refused():
         (noisy, "0", (X, Y), ce, "cannot be measured where noise changes the loss.*model.eval"),
         (meta, "0", (X, Y), ce, "meta"),
         (PERCEPTRON, "2", [], ce, "no batch: an empty loader"),
+        (PERCEPTRON, "2", [(X, Y, Y)], ce, r"no pairs \(x, y\)"),
+        (PERCEPTRON, "2", 3, ce, r"no pairs \(x, y\)"),
         (PERCEPTRON, "2", [(X, Y), (X[:, :4], Y)], ce, "batches must fit together"),
         (PERCEPTRON, "2", (X, Y), cross_entropy, "must sum over samples"),
         (PERCEPTRON, "zzz", (X, Y), ce, "no module 'zzz'"),
@@ -502,6 +505,12 @@ def test_the_interval_of_the_median_is_between_order_statistics(trained):
     drawn = [torch.randperm(1197, generator=generator)[:8] for _ in range(6)]
     responses = [site.response(d[:4], d[4:]) for d in drawn]
     ratios = [r.ratio(0.01 * r.unit_step) for r in responses]
+    # Along -D for either sign of X: the step is |eta_N|, and 1 + x/2 is right where the pair is misaligned.
+    assert 0 < seen.misaligned < 1
+    ratios_at_newton = [r.ratio(0.05 * abs(r.newton)) for r in responses]
+    ends = seen.steps[1].median_ratio.interval
+    assert ends == (pytest.approx(min(ratios_at_newton)), pytest.approx(max(ratios_at_newton)))
+    assert ends[0] < 0.98 < 1.02 < ends[1]
     last = seen.steps[-1].median_ratio
     assert last.interval == (pytest.approx(min(ratios)), pytest.approx(max(ratios)))
     assert last.estimate == pytest.approx(sum(sorted(ratios)[2:4]) / 2)

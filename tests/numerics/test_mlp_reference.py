@@ -125,16 +125,53 @@ def test_reference_row(name):
 
 
 def test_responses_and_overlaps_of_the_rows():
-    third, fifth, tenth = (solve(ROWS[name][0]) for name in ("3 tanh", "5 tanh P=2, richer", "10 relu"))
+    third, fifth = (solve(ROWS[name][0]) for name in ("3 tanh", "5 tanh P=2, richer"))
     blocks = solve(replace(third.problem, steps=2), 2**16).kernels(2)
     assert blocks["A"][0][1, 0] == pytest.approx(0.34683, abs=5e-4)
     assert blocks["B"][0][1, 0] == pytest.approx(0.5290, abs=5e-4)
-    assert tenth.kernels(2)["B"][0][1, 0] == pytest.approx(0.369, abs=2e-3)
     (left, _), (right, _) = fifth.overlaps(6)
     assert left[[0, 2, 4]] == pytest.approx([0.665, 0.773, 0.818], abs=1.5e-3)
     assert right[[0, 2, 4]] == pytest.approx([0.534, 0.715, 0.796], abs=1.5e-3)
     (left, _), _ = solve(ROWS["1 linear"][0]).overlaps(20)
     assert left[0] == pytest.approx(0.45663, abs=1e-5)
+
+
+def test_the_responses_of_a_kink_are_those_of_a_quadrature():
+    """Row 10, P = 1, K = 1: both layers integrated by hand, deltas included. (The notes print B10 = .369, a sampled value.)"""
+    from scipy.integrate import quad
+    from scipy.special import ndtr
+
+    def density(x, s):
+        return np.exp(-((x / s) ** 2) / 2) / (s * np.sqrt(2 * np.pi))
+
+    def half_line(f, s):
+        return quad(lambda x: f(x) * density(x, s), 0, 12, epsabs=1e-13)[0]
+
+    c = 0.1 * 4
+    s = c * np.sqrt(0.5)  # h(1) = h(0) + c r for h(0) > 0, <r^2> = <w^2 1(u > 0)> = 1/2; h(1) = h(0) else
+    kernel = np.array([[0.5, 0], [0, 0]])
+    kernel[0, 1] = kernel[1, 0] = half_line(lambda h: h * (h * ndtr(h / s) + s**2 * density(h, s)), 1)
+    kernel[1, 1] = half_line(lambda h: (h**2 + s**2) * ndtr(h / s) + h * s**2 * density(h, s), 1)
+    A10 = c * half_line(lambda h: ndtr(h / s), 1)
+    # g(1) = (w + c u_0) 1(u_1 + a w > 0) for u_0 > 0 and 0 on average else; <g(1) | u_0> and <g(1) u_1 | u_0> in closed form
+    a, slope = A10 + c * kernel[0, 1], kernel[0, 1] / kernel[0, 0]
+    v = kernel[1, 1] - slope * kernel[0, 1]
+    width = np.hypot(np.sqrt(v), a)
+
+    def given(u):
+        return a * density(slope * u, width) + c * u * ndtr(slope * u / width)
+
+    def given_with_next(u):
+        m = slope * u
+        return m * given(u) + v * density(m, width) * (c * u - a * m / width**2)
+
+    moments = [half_line(f, np.sqrt(0.5)) for f in (lambda u: u * given(u), given_with_next)]
+    B10, B11 = np.linalg.solve(kernel, moments)
+    blocks = solve(Problem("relu", 1.0, [1.0], 4, 0.1, 2), 2**16).kernels(2)
+    for name, entry, value in (("A", (1, 0), A10), ("B", (1, 0), B10), ("B", (1, 1), B11)):
+        mean, error = blocks[name]
+        assert abs(mean[entry] - value) < 5 * error[entry] + 2e-4, name
+    assert abs(B10 - 0.36755) < 1e-5
 
 
 def test_dropping_the_responses_in_level_1_is_another_theory():

@@ -30,6 +30,7 @@ from sympy import (
     simplify,
     sqrt,
     symbols,
+    sympify,
 )
 
 from ..formula import DERIVED_HERE, Axiom, Derivation, Formula
@@ -60,7 +61,7 @@ class Infimum(Expr):
 
     def __new__(cls, body: Expr, variable: Symbol, low: Expr, high: Expr) -> Infimum:
         """Of a SymPy expression, in one of its symbols."""
-        return super().__new__(cls, body, variable, low, high)
+        return super().__new__(cls, *map(sympify, (body, variable, low, high)))
 
     @property
     def free_symbols(self) -> set[Any]:
@@ -87,7 +88,7 @@ class Infimum(Expr):
         body, variable, low, high = (printer._print(each) for each in self.args)
         less = [printer.dom.createElement("mo") for _ in range(2)]
         for sign in less:
-            sign.appendChild(printer.dom.createTextNode("<"))
+            sign.appendChild(printer.dom.createTextNode("&lt;"))  # SymPy's printer writes text unescaped
         name = printer.dom.createElement("mo")
         name.appendChild(printer.dom.createTextNode("inf"))
         row, under, whole = (printer.dom.createElement(tag) for tag in ("mrow", "munder", "mrow"))

@@ -89,7 +89,7 @@ class Reading:
         self.scalars: dict[Symbol, Expr] = {}
         self.tangents: dict[Symbol, Expr] = {}
         self._derivatives: dict[tuple[Symbol, Symbol], Expr] = {}
-        self._named: dict[Expr, Symbol] = {}
+        self._named: dict[Any, Any] = {}
         self._site: set[Symbol] = set()
         for line in program.lines:
             if isinstance(line, Product):
@@ -138,7 +138,7 @@ class Reading:
         lines = (line for line in self.program.lines if isinstance(line, Product))
         return [line for line in lines if line.matrix == matrix and line.transposed == transposed]
 
-    def equations(self) -> Iterator[tuple[str, Expr, Expr]]:
+    def equations(self) -> Iterator[tuple[str, Any, Any]]:
         """(what it is, left, right) of every equation, in an order in which each can be evaluated."""
         for line in self.program.lines:
             v = line.symbol
@@ -148,8 +148,9 @@ class Reading:
                     if one == field:
                         yield "covariance", Mean(one * other), value
             if isinstance(line, Product):
-                for name in sorted(self.fields[v].free_symbols & self.responses.keys(), key=str):
-                    yield "response", name, self.expand(self.responses[name])
+                for name, value in self.responses.items():
+                    if self.fields[v].has(name):
+                        yield "response", name, self.expand(value)
             if v in self.fields:
                 yield "field", v, self.fields[v]
             if v in self.scalars:
@@ -197,7 +198,7 @@ class Reading:
             return S.Zero
         body = self.fields[vector]
         # The program's order is causal, so that the recursion ends.
-        inner = sorted(body.free_symbols & self._site, key=str)
+        inner: list[Any] = sorted(body.free_symbols & self._site, key=str)
         total = Add(*(diff(body, each) * self.derivative(each, field) for each in inner))
         if total.is_Number or total.is_Symbol:
             return total

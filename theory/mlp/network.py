@@ -32,7 +32,7 @@ class phi(Function):
     nargs = 1
     order = 0
 
-    def fdiff(self, argindex: int = 1) -> Expr:
+    def fdiff(self, argindex: int = 1) -> Any:
         """phi'(h)."""
         return _DERIVATIVES[self.order](self.args[0])
 

@@ -24,8 +24,8 @@ def norms(probe: Probe, mean: Any, aspect: Expr, variance: Expr) -> tuple[Expr, 
     a is linear in its Gaussian part u_b, of variance variance <b^2>, and in the rows' vectors; <g u_b> is read off the
     equation for beta, whose part free of G it is.
     """
-    size = {}
-    sides = (
+    size: dict[Symbol, Any] = {}
+    sides: Any = (
         (probe.left, U_B, probe.rows, probe.beta, probe.blocks["G"], aspect * variance * Q_B),
         (probe.right, R_A, probe.columns, probe.alpha, probe.blocks["Phi"], variance * Q_A),
     )

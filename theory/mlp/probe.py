@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from sympy import Add, Expr, Matrix, S, Symbol, expand, eye, zeros
 
@@ -65,7 +66,7 @@ class Probe:
     left: Expr
     right: Expr
     loops: tuple[Expr, Expr]
-    blocks: dict[str, Matrix]
+    blocks: dict[str, Any]
 
     def system(self) -> Matrix:
         """The matrix of the homogeneous system in (alpha, p, beta, q): an outlier is where it is singular."""
@@ -137,7 +138,8 @@ def spectral_probe(reading: Reading, matrix: GaussianMatrix, spikes: Sequence[Sp
     p = [Word(f"p({g})", f"p_{{{latex_of(g)}}}") for g in rows]
     q = [Word(f"q({x})", f"q_{{{latex_of(x)}}}") for x in columns]
     # z a = W b + sum c alpha g with W b = u_b + R_ba a + sum p g, solved for a; likewise b.
-    left, right = M_A * U_B, M_B * R_A
+    left: Any = M_A * U_B
+    right: Any = M_B * R_A
     for one, each in zip(p, rows, strict=True):
         left += M_A * one * each
     for one, each in zip(q, columns, strict=True):
@@ -164,7 +166,7 @@ def spectral_probe(reading: Reading, matrix: GaussianMatrix, spikes: Sequence[Sp
     C = zeros(len(rows), len(columns))
     for spike in spikes:
         C[rows.index(spike.g), columns.index(spike.phi)] += spike.c
-    blocks = {
+    blocks: dict[str, Any] = {
         "A": Matrix(len(columns), len(rows), lambda i, j: of_column.get((columns[i], rows[j]), 0)),
         "B": Matrix(len(rows), len(columns), lambda i, j: of_row.get((rows[i], columns[j]), 0)),
         "Phi": Matrix(len(columns), len(columns), lambda i, j: reading.mean(columns[i] * columns[j])),

@@ -15,7 +15,10 @@ from .network import GAMMA0, NU, SIGMA, Network
 __all__ = ["KERNELS", "LOSS"]
 
 MU, P = Symbol("mu", integer=True), Symbol("P", integer=True, positive=True)
-Y, FEATURE, READOUT = IndexedBase("y"), IndexedBase("phi"), Symbol("w")
+Y: Any = IndexedBase("y")
+FEATURE: Any = IndexedBase("phi")
+GRADIENT: Any = IndexedBase("g")
+READOUT = Symbol("w")
 
 
 def _prove_loss(known: Mapping[str, Any]) -> Derivation:
@@ -47,11 +50,11 @@ def _prove_kernels(known: Mapping[str, Any]) -> Derivation:
     w.record(d, reading, until=network.symbols["xi", 1, 1, 0])
     phi = [network.symbols["phi", 1, s, 0] for s in (0, 1)]
     g = [network.symbols["g", 2, s, 0] for s in (0, 1)]
+    pairs = ((phi[1], g[0]), (g[1], phi[0]))
     entries = [
         reading.scalars[network.kernels["Phi", 1, (1, 0), (0, 0)]],
         reading.scalars[network.kernels["G", 2, (1, 0), (0, 0)]],
-        reading.responses.get(reading.response.get((phi[1], g[0])), 0),
-        reading.responses.get(reading.response.get((g[1], phi[0])), 0),
+        *(reading.responses[reading.response[k]] if k in reading.response else 0 for k in pairs),
     ]
     d.step("the blocks at times (1, 0)", Symbol("(Phi, G, A, B)"), Tuple(*entries))
     return d
@@ -62,7 +65,7 @@ K, J = Symbol("k", integer=True), Symbol("j", integer=True)
 
 def _kernels() -> Tuple:
     slope_phi, slope_g = Function("dphi/dr")(K, J), Function("dg/du")(K, J)
-    phi, g = IndexedBase("phi"), IndexedBase("g")
+    phi, g = FEATURE, GRADIENT
     return Tuple(
         Mean(phi[K] * phi[J]), NU * Mean(g[K] * g[J]), SIGMA**2 * Mean(slope_phi), NU * SIGMA**2 * Mean(slope_g)
     )

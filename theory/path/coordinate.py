@@ -44,14 +44,14 @@ CRITERION = Axiom(
 def _prove(known: Mapping[str, Any]) -> Derivation:
     d = Derivation()
     A = Symbol("A", real=True)  # the surplus of incoming parameters: as one symbol, the quadratic is quickly solved
-    total = d.step("the sum of g' as a function of x = e^z", Symbol("S"), R + known[SIGNS.name](C, B))
+    total: Expr = d.step("the sum of g' as a function of x = e^z", Symbol("S"), R + known[SIGNS.name](C, B))
     F = d.step(
         "the criterion along z; sum (Bz)_i = -A z, A = fan_in - fan_out",
         Symbol("F"),
         known[CRITERION.name](total, -(A * log(x))),
     )
     slope = d.step("dF/dz, times S x, is a quadratic", 0, (diff(F, x) * total * x**2).expand())
-    roots = [root for root in solve(slope, x) if root.subs({B: 2, C: 1, R: 1, A: 1, p: 9}) > 0]
+    roots: list[Any] = [root for root in solve(slope, x) if root.subs({B: 2, C: 1, R: 1, A: 1, p: 9}) > 0]
     d.step("the logarithm of its positive root", Symbol("z"), log(roots[0].subs(A, n_in - n_out)))
     return d
 
@@ -59,11 +59,6 @@ def _prove(known: Mapping[str, Any]) -> Derivation:
 def _update() -> Expr:
     A = n_in - n_out
     return log((sqrt((A * R) ** 2 + 4 * (p**2 - A**2) * B * C) - A * R) / (2 * (p + A) * B))
-
-
-def _fits(inputs: Mapping[str, Any]) -> bool | None:
-    counts = [inputs.get(each.name) for each in (FAN_IN, FAN_OUT, PARAMETERS)]
-    return None if any(not isinstance(each, int) for each in counts) else counts[0] + counts[1] <= counts[2]
 
 
 COORDINATE_UPDATE = Formula(

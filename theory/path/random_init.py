@@ -189,7 +189,7 @@ def _prove_rescaling(known: Mapping[str, Any]) -> Derivation:
         for count, each, s, mass in zip(counts, g, sign, masses, strict=True)
     ]
     solved = solve([*equations, sum(u)], [*u, level], dict=True)[0]
-    zeta = [-sum(solved[each] for each in u[:k]) for k in range(1, SHOWN)]
+    zeta = [-sum((solved[each] for each in u[:k]), Integer(0)) for k in range(1, SHOWN)]
     d.step(
         "S_l = n_l n_(l-1) E g e^u_l, solved; zeta_l = -(u_1 + ... + u_l)",
         Symbol("zeta"),

@@ -40,6 +40,7 @@ def alignment(
     as_json: Json = False,
 ) -> int:
     """How likely is a growth step found on training data to hurt on test data, at this cut of this network?"""
+    from ..plots import series_figure
     from .alignment import compare_alignment, digits_subject
     from .subjects import load_subject
 
@@ -47,19 +48,38 @@ def alignment(
     seen = compare_alignment(
         subject, boundary=boundary, M=train, K=test, delta=delta, kurtosis=kurtosis, norm=norm, seed=seed
     )
-    _finish("alignment", seen, seen.curve, seed, out, as_json)
+    _finish("alignment", seen, series_figure(seen.curve), seed, out, as_json)
     return 0
 
 
-def _finish(target: str, seen: Any, series: Any, seed: int, out: Path | None, as_json: bool) -> None:
+@app.command()
+def spectra(
+    files: Annotated[list[str] | None, typer.Argument(help="Checkpoints: .safetensors, .npz, .pt, .pth, .th.")] = None,
+    model: Model = None,
+    width: Annotated[int | None, typer.Option(help="Width of the network, where --model takes one.", min=1)] = None,
+    level: Annotated[float, typer.Option(help="Chance of a false outlier in a matrix of noise.")] = 1e-3,
+    seed: Seed = 0,
+    out: Out = None,
+    as_json: Json = False,
+) -> int:
+    """Which singular values of the weights does noise not explain, and is the rest noise?"""
+    from ..plots import spectra_figure
+    from .spectra import compare_spectra
+    from .subjects import load_subject
+
+    subject = None if model is None else load_subject(model, None, width=width, seed=seed)
+    seen = compare_spectra(files or [], subject, level=level)
+    _finish("spectra", seen, spectra_figure(seen.layers[-1]), seed, out, as_json)
+    return 0
+
+
+def _finish(target: str, seen: Any, picture: str, seed: int, out: Path | None, as_json: bool) -> None:
     """Store the receipt and the picture, and print."""
-    from ..plots import series_figure
     from ..receipt import SCHEMA, versions, write_atomically
 
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     folder = out or Path("runs") / f"{stamp}-{target}"
     receipt = {"schema": SCHEMA, "seed": seed, "versions": dict(versions()), "seen": seen.to_dict()}
-    picture = series_figure(series)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / f"{target}.json", json.dumps(receipt, indent=1, sort_keys=True) + "\n")

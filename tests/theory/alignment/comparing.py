@@ -11,23 +11,27 @@ DIGITS = (20, 45)
 
 
 def opened(expression, coordinates=2):
-    """Written out: an integral as its integrand and finite limits, an infimum as body and ends, sums over coordinates.
+    """Written out: an integral as its integrand and finite limits, an infimum as body and ends, sums term by term.
 
-    Equal integrands over equal ranges are more than equal integrals, and what a derivation can be asked for.
+    Equal integrands over equal ranges are more than equal integrals, and what a derivation can be asked for. Finite sums
+    are written from the outside in: SymPy's doit makes wrong numbers of inner ones with a symbolic end.
     """
-
-    def ends(limits):
-        return sum((2 * number + 3) * end for number, end in enumerate(limits[1:]) if not end.has(oo, -oo))
-
-    expression = sympify(expression).replace(Integral, lambda body, *limits: body + sum(map(ends, limits)))
-    expression = expression.replace(Infimum, lambda body, s, low, high: body + 3 * low + 5 * high)
-    expression = expression.subs(RANK, coordinates)
-    endless = [each for each in expression.atoms(Sum) if any(limits[2] is oo for limits in each.limits)]
-    expression = expression.subs({each: each.function for each in endless})
-    expression = expression.replace(lambda each: isinstance(each, Sum), lambda each: each.doit(deep=False))
-    return expression.replace(
-        lambda each: isinstance(each, Indexed), lambda each: Symbol(f"{each.base}_{each.indices[0]}")
-    )
+    if isinstance(expression, (Sum, Integral)):
+        (variable, low, high), *others = expression.limits
+        body = expression.func(expression.function, *others) if others else expression.function
+        if isinstance(expression, Integral):
+            ends = [(2 * number + 3) * end for number, end in enumerate((low, high)) if not end.has(oo, -oo)]
+            return opened(body, coordinates) * (1 + sum(ends))
+        high = high.subs(RANK, coordinates)
+        if high is oo:
+            return opened(body, coordinates)
+        return sum((opened(body.subs(variable, number), coordinates) for number in range(low, high + 1)), sympify(0))
+    if isinstance(expression, Infimum):
+        body, _, low, high = expression.args
+        return opened(body, coordinates) + 3 * low + 5 * high
+    if isinstance(expression, Indexed):
+        return Symbol(f"{expression.base}_{expression.indices[0]}")
+    return expression.func(*(opened(each, coordinates) for each in expression.args)) if expression.args else expression
 
 
 def point(formula, symbols, rng):
@@ -37,7 +41,7 @@ def point(formula, symbols, rng):
     for symbol in sorted(symbols, key=str):
         low, high = (known[symbol.name].typical if symbol.name in known else None) or (0.1, 3)
         if symbol.is_integer or (symbol.name in known and known[symbol.name].domain.kind == "integer"):
-            drawn[symbol] = rng.randint(max(1, int(low)), int(high))
+            drawn[symbol] = Rational(rng.randint(max(1, int(low)), int(high)))
         else:
             drawn[symbol] = Rational(rng.randint(int(64 * low) + 1, int(64 * high) - 1), 64)
     return drawn
@@ -45,6 +49,7 @@ def point(formula, symbols, rng):
 
 def gap(formula, one, other, count, seed=0):
     """The largest relative gap over `count` points at 45 digits; at 20 it must be the same up to rounding."""
+    one, other = sympify(one), sympify(other)
     if one == other:
         return 0.0
     integers = {s: s.subs(s, 3) for e in (one, other) for s in e.free_symbols if s.name == "L"}  # an end of finite sums

