@@ -4,7 +4,7 @@
 
 scikit-rmt pins NumPy and SciPy from before 2024, so it gets a virtual environment of its own (kept in FOLDER, default
 under the user's cache). Where it cannot be installed the script says so and ends with status 0. Both sides are timed as the
-best of 7 calls on one thread; errors are against ball arithmetic at 41 points a ratio, the first below the bulk and the last above it.
+best of 7 calls on one thread; errors are against ball arithmetic at 41 points a ratio, from below the bulk to above it.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def test_what_cannot_be_measured_is_refused(call, words):
 THEORY = {
     "tanh": RICH,
     "erf, nu=2, sigma=.7": Problem("erf", K2, [1.0, -1.0], 3, 0.4, 6, nu=2, sigma=0.7),
-    "linear": Problem("linear", 1.0, [1.0], 4, 0.08, 6),
+    "linear": Problem("linear", K2, [1.0, -1.0], 5, 0.08, 6),
     "depth 3": Problem("tanh", K2, [1.0, -1.0], 3, 0.4, 8, depth=3),
     "batches of one": Problem("tanh", K2, [1.0, -1.0], 3, 0.3, 8, batch=1),
 }

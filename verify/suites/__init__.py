@@ -27,6 +27,8 @@ SUITES: dict[str, tuple[str, ...]] = {
         "verify.suites.alignment.network",
     ),
     "mp": ("verify.suites.mp",),
+    "spiked": ("verify.suites.spiked",),
+    "tracy_widom": ("verify.suites.tracy_widom",),
 }
 """Suite name -> the modules that hold its claims."""
 
