@@ -13,7 +13,7 @@ from .bulk import MedianError, fit_bulk, ks_distance, median_scale
 
 __all__ = ["DRAWS", "Null", "cache_folder", "noise_eigenvalues", "simulated_null"]
 
-DRAWS = 400
+DRAWS = 200
 VERSION = 1
 """Part of the file names: raise it when `fit_bulk`, `ks_distance` or the simulation changes."""
 

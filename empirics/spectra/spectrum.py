@@ -139,7 +139,7 @@ def weight_spectrum(
 
     `matrix`: a tensor or array (rows, columns); convolution kernels (out, in, ...) are flattened to (out, in * ...). Its
     orientation does not matter, except to name the overlaps; nor does its scale. `initial`, the same weight at
-    initialisation, adds what changed. `level` is the chance that noise has any outlier, at most .1; variance and outliers
+    initialisation, adds what changed. `level` is the chance that noise has any outlier, from 1e-20 to .1; variance and outliers
     are found together (`fit_bulk`). The p-value is the share of `draws` noise matrices of the same shape, variance refitted
     in each, that lie farther from their law; they are simulated once and kept under `cache` (see `cache_folder`).
 
@@ -156,8 +156,8 @@ def weight_spectrum(
     >>> len(found.outliers), round(found.outliers[0].strength, 1), found.verdict
     (1, 2.1, 'few')
     """
-    if not 0 < level <= 0.1:
-        raise InputError(f"level is the chance of a false outlier, above 0 and at most .1; got {level}")
+    if not 1e-20 <= level <= 0.1:
+        raise InputError(f"level is the chance of a false outlier, between 1e-20 and .1; got {level}")
     if draws < 20:
         raise InputError(f"at least 20 draws of noise are needed for a 95 % quantile; got {draws}")
     weight = as_weight(matrix, name)

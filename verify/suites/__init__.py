@@ -28,6 +28,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     ),
     "mp": ("verify.suites.mp",),
     "spiked": ("verify.suites.spiked",),
+    "path": ("verify.suites.path",),
     "tracy_widom": ("verify.suites.tracy_widom",),
 }
 """Suite name -> the modules that hold its claims."""

@@ -58,11 +58,7 @@ def test_a_concave_direction_gains_more_than_predicted():
 
 def test_theorem_2_is_the_sum_of_its_parts():
     steps = [step.equation.rhs for step in theorem_2()]
-    Delta, epsilon, r0 = (
-        Symbol("Delta", nonnegative=True),
-        Symbol("epsilon", nonnegative=True),
-        Symbol("r(0)", real=True),
-    )
+    Delta, epsilon = (Symbol(name, nonnegative=True) for name in ("Delta", "epsilon"))
     bound = next(each for each in steps if each.has(Delta) and each.has(X))
     named = {each.name: each for each in bound.free_symbols}
     expected = named["r(0)"] - eta * X + beta * size * eta**2 / 2 - Delta + epsilon
