@@ -121,11 +121,13 @@ def series_figure(series: Mapping[str, Any]) -> str:
 
 
 def spectra_figure(layers: Sequence[Any], most: int = 12) -> str:
-    """Histograms of singular values with the law of the bulk and the outliers, for the first `most` judged layers."""
+    """Histograms of singular values with the law of the bulk and the outliers, for the `most` largest judged layers."""
     import numpy as np
 
     plt = _pyplot()
-    judged = [layer for layer in layers if layer.spectrum is not None and layer.spectrum.ks is not None][:most]
+    judged = [layer for layer in layers if layer.spectrum is not None and layer.spectrum.ks is not None]
+    largest = sorted(judged, key=lambda layer: -len(layer.spectrum.singular_values))[:most]
+    judged = [layer for layer in judged if layer in largest]
     columns = min(3, max(1, len(judged)))
     rows = max(1, -(-len(judged) // columns))
     figure, axes = plt.subplots(rows, columns, figsize=(3.6 * columns, 2.4 * rows), squeeze=False)

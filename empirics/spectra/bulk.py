@@ -151,7 +151,9 @@ def tail_quantile(level: float, spread: float = 0.0) -> float:
 
 @lru_cache(maxsize=1)
 def _log_survival() -> tuple[np.ndarray, np.ndarray]:
-    points = np.concatenate([np.arange(-6.0, 6.0, 0.1), np.arange(6.0, 40.0, 0.5)])  # linear to .2 % of the tail between them
+    points = np.concatenate(
+        [np.arange(-6.0, 6.0, 0.1), np.arange(6.0, 40.0, 0.5)]
+    )  # linear between them to .6 % of the tail
     return points, np.log(TracyWidom(1).survival(points))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,15 @@ DIGITS = 15
 def _solution(id: str, steps: int, inputs: dict[str, Any]) -> Solution:
     if inputs["samples"] & (inputs["samples"] - 1):
         raise InputError(f"{id}: samples must be a power of 2; got {inputs['samples']}")
-    return solve(problem(id, steps, inputs), inputs["samples"], inputs["seed"])
+    solution = solve(problem(id, steps, inputs), inputs["samples"], inputs["seed"])
+    if solution.unstable_from is not None:
+        warnings.warn(
+            f"{id}: unstable from update {solution.unstable_from}: scrambles differ by more than 1 % of the loss there. Either "
+            f"eta0={solution.problem.eta0:g} is beyond stability, where networks part as well and should not be compared, or "
+            f"samples={inputs['samples']} are too few: ask for more to tell",
+            stacklevel=4,
+        )
+    return solution
 
 
 def _value(mean: Any, error: Any, digits: int) -> Value:

@@ -138,11 +138,18 @@ class Solution:
         return (float(mean), float(error)) if mean is not None else (_crossing(growth.mean(axis=0), threshold), inf)
 
     @cached_property
+    def unstable_from(self) -> int | None:
+        """The first t at which the scrambles' losses part, see `Health`; None if they never do."""
+        losses, start = np.array([run.losses for run in self.runs]), self.problem.loss(0 * self.problem.targets)
+        if start == 0:  # no targets: nothing is learned, and the loss is all sampling error
+            return None
+        spread = losses.std(axis=0, ddof=1)
+        bad = np.flatnonzero((spread > ALARM * losses.mean(axis=0)) & (spread > FLOOR * start))
+        return int(bad[0]) if len(bad) else None
+
+    @cached_property
     def health(self) -> Health:
         """See `Health`; level 2 of every matrix after every update."""
-        losses = np.array([run.losses for run in self.runs])
-        spread = losses.std(axis=0, ddof=1)
-        bad = np.flatnonzero((spread > ALARM * losses.mean(axis=0)) & (spread > FLOOR * losses[:, 0].mean()))
         suspicious, uneven, gap = [], [], 0.0
         for layer in range(1, self.problem.depth):
             for t in range(1, self.problem.steps + 1):
@@ -152,7 +159,7 @@ class Solution:
                 if len({int((each.upper > each.threshold).sum()) for each in spectra}) > 1:
                     uneven.append((layer, t))
                 gap = max(gap, *(each.norm_gap for each in spectra))
-        return Health(int(bad[0]) if len(bad) else None, tuple(suspicious), tuple(uneven), gap)
+        return Health(self.unstable_from, tuple(suspicious), tuple(uneven), gap)
 
     def _checked(self, t: int, layer: int) -> int:
         if not 0 <= t <= self.problem.steps:

@@ -500,10 +500,10 @@ def test_budgets_that_do_not_fit():
 def test_the_interval_of_the_median_is_between_order_statistics(trained):
     # 6 ratios: 2/2^6 = 3.1 % of samples lie on one side of the median, so the interval is their range.
     site = Site.of(trained.network, "blocks.1", trained.held_out, ce)
-    seen = intervene(trained.network, "blocks.1", trained.held_out, ce, M=4, K=4, pairs=6, seed=0, steps=(0.01,))
+    seen = intervene(trained.network, "blocks.1", trained.held_out, ce, M=3, K=5, pairs=6, seed=0, steps=(0.01,))
     generator = torch.Generator().manual_seed(0)
     drawn = [torch.randperm(1197, generator=generator)[:8] for _ in range(6)]
-    responses = [site.response(d[:4], d[4:]) for d in drawn]
+    responses = [site.response(d[:3], d[3:]) for d in drawn]
     ratios = [r.ratio(0.01 * r.unit_step) for r in responses]
     # Along -D for either sign of X: the step is |eta_N|, and 1 + x/2 is right where the pair is misaligned.
     assert 0 < seen.misaligned < 1

@@ -68,13 +68,13 @@ def signals(n, seed=0):
 
 
 def test_known_signals_are_ranked_and_their_gain_agrees():
-    scan = scan_boundaries(Signals(NAMES), signals(3000), linear_loss, M=8, K=8, pairs=60)
+    scan = scan_boundaries(Signals(NAMES), signals(3000), linear_loss, M=6, K=10, pairs=60)
     assert [site.boundary for site in scan.sites] == ["strongest", "strong", "middle", "weak"]
     assert not scan.refused
     for site in scan.sites:
         length = LENGTHS[NAMES.index(site.boundary)]
         # E = |mu|^2, Sigma = I: Var/E^2 = (1/M + 1/K)/E + d/(MK E^2).
-        ratio = (2 / 8) / length**2 + D / 64 / length**4
+        ratio = (1 / 6 + 1 / 10) / length**2 + D / 60 / length**4
         assert abs(site.bound.z(ratio / (1 + ratio))) < 3.5
         assert site.bound.interval[0] < site.bound.estimate < site.bound.interval[1]
         assert (site.d, site.module) == (D, "Tanh")
@@ -86,11 +86,11 @@ def test_known_signals_are_ranked_and_their_gain_agrees():
     assert scan.rank_correlation.estimate == pytest.approx(1)
     assert scan.rank_correlation.interval[0] > 0.5
     # By hand: the loss is linear, so the change is -step rms|z| (mu_M.g_K)/|mu_M|, pair by pair.
-    (x, y), (_, drawn) = signals(3000), _split(3000, 8, 8, 60, 0)
+    (x, y), (_, drawn) = signals(3000), _split(3000, 6, 10, 60, 0)
     expected = []
     for each in drawn:
-        mu, g = (y[part, 3].mean(0) for part in (each[:8], each[8:]))
-        rms = torch.tanh(x[each[:8], 3]).square().sum(1).mean().sqrt()
+        mu, g = (y[part, 3].mean(0) for part in (each[:6], each[6:]))
+        rms = torch.tanh(x[each[:6], 3]).square().sum(1).mean().sqrt()
         expected.append(float(-0.003 * rms * (mu @ g) / mu.norm()))
     first = scan.sites[0].change
     assert first.estimate == pytest.approx(np.mean(expected), rel=1e-8)
@@ -112,13 +112,13 @@ def test_a_ranking_against_the_gains_is_seen_as_such():
 
 
 def test_equal_to_one_capture_after_the_other(trained):
-    held_out = tuple(each[:400] for each in trained.held_out)
+    held_out = tuple(each[:1000] for each in trained.held_out)
     scan = scan_boundaries(trained.network, held_out, ce, M=16, K=32, pairs=2, kurtosis=9, delta=0.1)
     assert scan.refused == {"blocks": "hands on the output of 'blocks.3'"}
     names = {name for name, _ in trained.network.named_modules() if name} - {"blocks"}
     assert {site.boundary for site in scan.sites} == names
-    ranking, _ = _split(400, 16, 32, 2, 0)
-    assert len(ranking) == 400 - 2 * 48
+    ranking, _ = _split(1000, 16, 32, 2, 0)
+    assert len(ranking) == 1000 - 2 * 48
     double = copy.deepcopy(trained.network).double()
     data = (held_out[0].double(), held_out[1])
     for site in scan.sites:
@@ -127,14 +127,18 @@ def test_equal_to_one_capture_after_the_other(trained):
         alone = alignment_statistics(q).variance_ratio(16, 32)
         assert site.bound.detected == alone.detected
         if alone.detected:
-            assert site.bound.estimate == pytest.approx(alone.estimate / (1 + alone.estimate), rel=1e-9)
+            R = alone.estimate
+            assert site.bound.estimate == pytest.approx(R / (1 + R), rel=1e-9)
+            assert site.bound.standard_error == pytest.approx(alone.standard_error / (1 + R) ** 2, rel=1e-6)
         else:
             assert site.rank_by == 1
-        assert site.guarantee.bound == pytest.approx(
-            certify_unconditional(q, 16, 32, 0.1 / len(names), 9).bound, rel=1e-9
-        )
+        guarantee = certify_unconditional(q, 16, 32, 0.1 / len(names), 9)
+        assert (site.guarantee.k, site.guarantee.n) == (guarantee.k, guarantee.n)
+        assert site.guarantee.lam == pytest.approx(guarantee.lam, rel=1e-6)
+        assert site.guarantee.baseline == pytest.approx(guarantee.baseline, rel=1e-9)
         assert site.guarantee.delta == 0.1 / len(names)
         assert site.notes == captured.notes
+    assert {site.bound.detected for site in scan.sites} == {True, False}
     ranks = [site.rank_by for site in scan.sites]
     assert ranks == sorted(ranks)
     round_it = {site.boundary: any("path round" in note for note in site.notes) for site in scan.sites}

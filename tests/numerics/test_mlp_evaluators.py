@@ -2,6 +2,7 @@
 
 import json
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -108,6 +109,7 @@ def test_bad_input_is_named(change, words):
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.filterwarnings("ignore:mlp.*unstable")
 @pytest.mark.parametrize("activation", ["linear", "relu", "gelu", "tanh"])
 @pytest.mark.parametrize("eta0", ["3", "100"])
 def test_a_rate_beyond_stability_ends_in_an_error_or_a_number(activation, eta0):
@@ -122,6 +124,7 @@ def test_a_rate_beyond_stability_ends_in_an_error_or_a_number(activation, eta0):
         assert "nan" not in shown.lower()
 
 
+@pytest.mark.filterwarnings("ignore:mlp.*unstable")
 @pytest.mark.parametrize(
     "change",
     [
@@ -145,6 +148,15 @@ def test_degenerate_data_give_finite_numbers(change):
         assert "nan" not in shown.lower()
         assert "inf" not in shown.lower()
     assert not math.isnan(float(predict("mlp.escape_time", inputs | {"t_max": "3"})))
+
+
+def test_an_unstable_rate_is_flagged_with_the_update_it_starts_at():
+    wild = COARSE | {"t": "12", "eta0": "6"}
+    with pytest.warns(UserWarning, match=r"unstable from update \d+.*eta0=6 is beyond stability"):
+        predict("mlp.loss", wild)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        predict("mlp.loss", DATA | {"t": "6"})
 
 
 def test_targets_that_are_met_leave_everything_at_rest():

@@ -128,6 +128,15 @@ def spectral_probe(reading: Reading, matrix: GaussianMatrix, spikes: Sequence[Sp
     an overlap with the probe's Gaussian part follows by Stein's identity <x r_a> = sum_s cov(r_a, r_s) <dx/dr_s>.
     Spikes may be any vectors of the program; arguments of products that are no spikes take part as well, since W b and
     W^T a respond to those.
+
+    >>> from .network import Network
+    >>> network = Network(steps=1)
+    >>> probe = spectral_probe(Reading(network.program), network.matrices[0], network.spikes[0])
+    >>> probe.loops
+    (m_b*sigma**2, m_a*nu*sigma**2)
+    >>> short = probe.short_names()
+    >>> probe.equations[probe.q[0]].xreplace(short)
+    B_00*(alpha_0*c_0*m_a + m_a*p_0)
     """
     ahead, back = reading.rules.forward(matrix), reading.rules.backward(matrix)
     forward, backward = reading.products(matrix, False), reading.products(matrix, True)
