@@ -19,7 +19,7 @@ __all__ = [
 _LAZY = {
     "alignment_statistics": "empirics.alignment",
     "capture_activation_gradients": "empirics.alignment",
-    "certify": "empirics.alignment.certificate",
+    "certify": "empirics.alignment",
     "load_weights": "empirics.checkpoints",
     "weight_spectrum": "empirics.spectra",
 }

@@ -17,7 +17,7 @@ from numerics.alignment.certificate import cantelli_weight, clopper_pearson_uppe
 from theory import InputError
 
 from .moments import gram_rows
-from .statistics import _normalised
+from .statistics import normalised
 
 __all__ = ["Certificate", "certify", "certify_unconditional"]
 
@@ -92,7 +92,7 @@ def certify(
     if pilot.shape[1] != len(mean):
         raise InputError(f"train_mean has {len(mean)} entries, a pilot gradient {pilot.shape[1]}: not of one boundary")
     assumption, norm = _assumed("mu_M . r", "r", pilot, eps, kurtosis, norm, delta=delta, K=K)
-    (mean, unit), (pilot, pilot_unit) = _normalised(mean, pilot.device), _normalised(pilot, pilot.device)
+    (mean, unit), (pilot, pilot_unit) = normalised(mean, pilot.device), normalised(pilot, pilot.device)
     y = (pilot @ mean).cpu().numpy()
     fit, rest = np.split(y, [len(y) // 4])
     sizes = _sizes(len(rest))
@@ -143,7 +143,7 @@ def certify_unconditional(
     q, eps = _finite(q, 2, "q", 16)
     assumption, norm = _assumed("mu_m . g_m", "q", q, eps, kurtosis, norm, delta=delta, M=M, K=K)
     quarter = len(q) // 4
-    q, unit = _normalised(q, q.device)
+    q, unit = normalised(q, q.device)
     route = "gram" if len(q) < q.shape[1] else "moments"
     fit, rest = (gram_rows(part, route).sums() for part in (q[:quarter], q[quarter:]))
     sizes = _sizes(rest.n // 2)

@@ -60,7 +60,7 @@ class Cut:
             return None if hold is None else hold.clone()
 
         with torch.no_grad():
-            output = self._through(x, change)
+            output = self.through(x, change)
         return output, seen[0]
 
     def shape(self, x: Any) -> torch.Size:
@@ -72,7 +72,7 @@ class Cut:
             raise _AtTheBoundary
 
         with torch.no_grad(), suppress(_AtTheBoundary):
-            self._through(x, stop)
+            self.through(x, stop)
         return seen[0]
 
     def gradient(self, x: Any, y: Any) -> Passage:
@@ -86,7 +86,7 @@ class Cut:
             return leaves[0].clone()
 
         with torch.no_grad():  # leaving no_grad also ends what `change` switched on
-            output = self._through(x, change)
+            output = self.through(x, change)
             total = self.loss(output, y)
             if not isinstance(total, Tensor) or total.numel() != 1:
                 shape = tuple(total.shape) if isinstance(total, Tensor) else type(total).__name__
@@ -99,7 +99,8 @@ class Cut:
             )
         return Passage(gradient, tree_map_only(Tensor, Tensor.detach, output))
 
-    def _through(self, x: Any, change: Callable[[Tensor], Tensor | None]) -> Any:
+    def through(self, x: Any, change: Callable[[Tensor], Tensor | None]) -> Any:
+        """The model's output at x with the boundary's output replaced by change(z) (kept where that is None)."""
         calls = 0
 
         def hook(_module: nn.Module, _inputs: Any, output: Any) -> Tensor | None:

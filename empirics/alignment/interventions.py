@@ -180,7 +180,7 @@ class Site:
         def risk(eta: Any) -> Tensor:
             # Fused attention has no second derivative; `untouched` for buffers that a pass in training mode moves.
             with untouched(self.cut.model), sdpa_kernel(SDPBackend.MATH):
-                return self.cut.loss(self.cut._through(x, lambda _: z - eta * D), y) / len(test)
+                return self.cut.loss(self.cut.through(x, lambda _: z - eta * D), y) / len(test)
 
         r, slope, curvature, third = _derivatives(risk, z.device)
         unit_step = sqrt(float(self.z[train].square().sum()) / size)

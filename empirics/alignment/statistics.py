@@ -162,7 +162,7 @@ def alignment_statistics(
     if plan.bytes > memory_limit:
         raise InputError(f"{n} gradients of {d} entries need {plan.bytes} bytes, above memory_limit={memory_limit}")
     eps = max(torch.finfo(pool.dtype).eps for pool in pools)
-    pools, scales = zip(*(_normalised(pool, pools[0].device) for pool in pools), strict=True)
+    pools, scales = zip(*(normalised(pool, pools[0].device) for pool in pools), strict=True)
     if block is not None:
         sums, *deleted = block_means(pools[0], block)
         jackknife = Jackknife(sums, tuple(deleted), 2, f"block of {block} {unit}s", level)
@@ -206,7 +206,7 @@ def _gradients(q: Any, name: str) -> Tensor:
     return q
 
 
-def _normalised(q: Tensor, device: torch.device) -> tuple[Tensor, float]:
+def normalised(q: Tensor, device: torch.device) -> tuple[Tensor, float]:
     """q in float64 over the power of two above max|q|: exact, and fourth powers neither under- nor overflow."""
     q = q.to(device, torch.float64)
     largest = float(q.abs().max())

@@ -29,8 +29,8 @@ MOST_TRIES = 6
 LEAST_LOG = -700.0
 MOST_FULL = 200
 RAYS = ((0.4, 0.0), (-0.4, 0.0), (0.4, 1.0), (0.4, 30.0), (0.0, 0.0))
-"""(bend, knee) of the rays s0 + y(i - bend y/(y + knee scale)). Positive bends go to the side on which exp(c_perp s)
-decays; the last ray is vertical, where nothing grows but a leftover mean oscillates."""
+"""(bend, knee) of the rays s0 + y(i - bend y/(y + knee scale)), tried in turn: a mean c_perp that no product carries decays
+to the left where it is positive, to the right where negative, and oscillates along the vertical, where nothing grows."""
 
 
 class Law(NamedTuple):

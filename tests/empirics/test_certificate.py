@@ -267,14 +267,14 @@ def test_validity_on_the_adversarial_law_and_the_price_of_understating():
 
 def test_validity_of_the_norm_assumption_on_clipped_gradients():
     draws, K = seeds(3), 16
-    everything = clipped(MEAN + SCALES * student(1_000_000, 5, draws))
+    everything = clipped(MEAN + SCALES * student(200_000, 5, draws))
     y = everything @ MEAN
     truth = float(y.var() / K / (y.var() / K + y.mean() ** 2))
     bounds = [
         certify(MEAN, clipped(MEAN + SCALES * student(2000, 5, draws)), K, DELTA, norm=CLIP).bound for _ in range(RUNS)
     ]
-    # The truth itself is known to a few 1e-3 of its size.
-    assert failing(bounds, 0.99 * truth) <= DELTA + MARGIN
+    # The truth itself is known to 6e-3 of its size (one standard error).
+    assert failing(bounds, 0.98 * truth) <= DELTA + MARGIN
     assert np.median(bounds) < 6 * truth
 
 

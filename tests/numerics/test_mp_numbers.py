@@ -271,5 +271,5 @@ def test_the_float_law_refuses_too():
         MarchenkoPastur(0.0)
     with pytest.raises(InputError, match="variance must be positive"):
         MarchenkoPastur(1.0, np.nan)
-    with pytest.raises(InputError, match="between 0 and 1; got 1.5"):
+    with pytest.raises(InputError, match=r"between 0 and 1; got 1\.5"):
         MarchenkoPastur(1.0).quantile([0.5, 1.5])

@@ -15,7 +15,7 @@ from theory import InputError
 
 from .subjects import require
 
-__all__ = ["AlignmentComparison", "compare_alignment", "digits_subject"]
+__all__ = ["AlignmentComparison", "SiteScan", "compare_alignment", "digits_subject", "scan_sites"]
 
 RESAMPLES = 4000
 
@@ -240,3 +240,100 @@ def _curve(q: Any, statistics: Any, seed: int) -> dict[str, Any]:
         "ylabel": "misalignment probability",
         "log": "x",
     }
+
+
+@dataclass(frozen=True)
+class SiteScan:
+    """Every valid cut of a network, ranked by certificate, and whether measured insertions bear the ranking out."""
+
+    model: str
+    M: int
+    K: int
+    scan: Any
+    curve: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types, as `--json` prints and the receipt stores them."""
+        rank = self.scan.rank_correlation
+        return {
+            "target": "alignment",
+            "model": self.model,
+            "boundary": "all",
+            "M": self.M,
+            "K": self.K,
+            "sites": [
+                {
+                    "boundary": site.boundary,
+                    "module": site.module,
+                    "d": site.d,
+                    "statistics": site.statistics.to_dict(),
+                    "bound": site.bound.to_dict(),
+                    "guarantee": None if site.guarantee is None else site.guarantee.to_dict(),
+                    "change": None if site.change is None else site.change.to_dict(),
+                    "failures": site.failures,
+                    "notes": list(site.notes),
+                }
+                for site in self.scan.sites
+            ],
+            "refused": dict(self.scan.refused),
+            "rank_correlation": None if rank is None else rank.to_dict(),
+        }
+
+    def __str__(self) -> str:
+        from textwrap import wrap
+
+        lines = [
+            f"cuts of {self.model}, best certificate first; M = {self.M}, K = {self.K}",
+            f"  {'boundary':<24}{'d':>6} {'d_align':>10} {'bound':>7} {'change':>11} {'failures':>9}",
+        ]
+        for site in self.scan.sites:
+            d_align, bound, change = (
+                f"{each.estimate:.3g}" if each is not None and each.detected else "-"
+                for each in (site.statistics.d_align, site.bound, site.change)
+            )
+            failures = "-" if site.failures is None else f"{site.failures:.2f}"
+            lines.append(f"  {site.boundary[:23]:<24}{site.d:>6} {d_align:>10} {bound:>7} {change:>11} {failures:>9}")
+        lines += ["", "  bound: bound_exact with estimates put in, not guaranteed; change: held-out loss"]
+        rank = self.scan.rank_correlation
+        if rank is not None and rank.interval is not None:
+            low, high = rank.interval
+            lines.append(f"  rank correlation of bound and change {rank.estimate:.2f} [{low:.2f}, {high:.2f}]")
+        elif rank is not None:
+            lines += wrap(f"rank correlation: {rank.note}", 78, initial_indent="  ", subsequent_indent="    ")
+        for name, reason in list(self.scan.refused.items())[:8]:
+            lines += wrap(
+                f"not a cut: {name or 'the whole'}: {reason}", 78, initial_indent="  ", subsequent_indent="    "
+            )
+        if len(self.scan.refused) > 8:
+            lines.append(f"  and {len(self.scan.refused) - 8} more that are no cuts")
+        return "\n".join(lines)
+
+
+def scan_sites(
+    subject: Subject, *, M: int = 64, K: int = 64, kurtosis: float | None = None, delta: float = 0.05, seed: int = 0
+) -> SiteScan:
+    """Rank every valid cut by its certificate, and check the ranking by the change that small insertions make.
+
+    As many pairs of M + K samples are set aside for the check as half of the data allows, at most 20. Raises InputError
+    for a subject without model, loss or data, and for too few samples to rank by.
+    """
+    import torch
+
+    from empirics.alignment import scan_boundaries
+
+    parts = require(subject, "alignment", "model", "loss", "data")
+    data = parts["data"]
+    size = len(data[0]) if isinstance(data, tuple) and isinstance(data[0], torch.Tensor) else 0
+    pairs = min(20, size // 2 // (M + K))
+    scan = scan_boundaries(
+        parts["model"], data, parts["loss"], M=M, K=K, pairs=pairs, seed=seed, kurtosis=kurtosis, delta=delta
+    )
+    shown = [site for site in scan.sites if site.change is not None and site.bound.detected]
+    curve = {
+        "x": [site.bound.estimate for site in shown],
+        "measured": [site.change.estimate for site in shown],
+        "error": [site.change.standard_error for site in shown],
+        "xlabel": "bound_exact, estimates put in",
+        "ylabel": "held-out change of the loss",
+    }
+    return SiteScan(type(parts["model"]).__name__, M, K, scan, curve)

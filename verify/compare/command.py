@@ -41,13 +41,17 @@ def alignment(
 ) -> int:
     """How likely is a growth step found on training data to hurt on test data, at this cut of this network?"""
     from ..plots import series_figure
-    from .alignment import compare_alignment, digits_subject
+    from .alignment import compare_alignment, digits_subject, scan_sites
     from .subjects import load_subject
 
     subject = load_subject(model, digits_subject, width=width, seed=seed)
-    seen = compare_alignment(
-        subject, boundary=boundary, M=train, K=test, delta=delta, kurtosis=kurtosis, norm=norm, seed=seed
-    )
+    seen: Any
+    if boundary == "all":
+        seen = scan_sites(subject, M=train, K=test, kurtosis=kurtosis, delta=delta, seed=seed)
+    else:
+        seen = compare_alignment(
+            subject, boundary=boundary, M=train, K=test, delta=delta, kurtosis=kurtosis, norm=norm, seed=seed
+        )
     _finish("alignment", seen, series_figure(seen.curve), seed, out, as_json)
     return 0
 

@@ -28,6 +28,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     ),
     "mp": ("verify.suites.mp",),
     "spiked": ("verify.suites.spiked",),
+    "mlp": ("verify.suites.mlp",),
     "path": ("verify.suites.path",),
     "tracy_widom": ("verify.suites.tracy_widom",),
 }
