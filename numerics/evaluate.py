@@ -8,7 +8,8 @@ from html import escape
 from importlib import import_module
 from typing import Any
 
-from theory import Formula, InputError, formula
+from theory import Formula, InputError
+from theory.catalogue import formula
 
 from .inputs import admit, show
 from .value import Value

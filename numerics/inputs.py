@@ -31,7 +31,7 @@ def admit(formula: Formula, raw: Mapping[str, Any], *, partial: bool = False) ->
     `partial` lets required inputs be missing (they are admitted as None). Raises InputError for an unknown, missing or
     out-of-domain input, naming parameter, value and domain.
     """
-    given = {formula.parameter(name).name: value for name, value in raw.items() if value is not None}
+    given = {formula.parameter(name).name: value for name, value in raw.items() if not _left_out(formula, name, value)}
     missing = [each.name for each in formula.parameters if each.required and each.name not in given]
     if missing and not partial:
         one_row = [n for n, v in given.items() if formula.parameter(n).domain.kind == "covariance" and _one_row_text(v)]
@@ -55,6 +55,14 @@ def admit(formula: Formula, raw: Mapping[str, Any], *, partial: bool = False) ->
         else:
             admitted[parameter.name] = _admit(formula.id, parameter, value)
     return admitted, curve
+
+
+def _left_out(formula: Formula, name: str, value: Any) -> bool:
+    """None, or the word where an optional parameter has no choice of that name."""
+    parameter = formula.parameter(name)
+    return value is None or (
+        isinstance(value, str) and value == "none" and parameter.optional and "none" not in parameter.domain.choices
+    )
 
 
 def _one_row_text(value: Any) -> bool:

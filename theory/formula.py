@@ -105,8 +105,12 @@ class Parameter:
     @property
     def symbol(self) -> sympy.Symbol:
         """The SymPy symbol, with the sign and integrality that the domain grants."""
+        from sympy import Symbol
+
         from .words import Word
 
+        if self.domain.kind == "complex":
+            return Symbol(self.name)
         facts: dict[str, bool] = {}
         if self.domain.kind in ("integer", "real"):
             facts["real"] = True

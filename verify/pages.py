@@ -54,7 +54,7 @@ def formula_text(formula: Formula) -> str:
         lines += _wrap(f"{assumption.name}: {assumption.text}{other}")
     lines += ["", "conventions", *_wrap(formula.conventions), "", "source", *_wrap(str(formula.source))]
     if formula.example:
-        lines += ["", "for example", f"  {_call(formula)}"]
+        lines += ["", "for example", *_call(formula)]
     return "\n".join(lines)
 
 
@@ -219,14 +219,22 @@ def _narrow(expression: Any, pretty: Any) -> str:
     if max(map(len, drawn.split("\n"))) <= WIDTH - 6:
         return drawn
     flat = f"{expression.lhs} = {expression.rhs}" if hasattr(expression, "lhs") else str(expression)
-    return "\n".join(textwrap.wrap(flat, WIDTH - 6, break_long_words=False, break_on_hyphens=False))
+    return "\n".join(textwrap.wrap(flat, WIDTH - 6, break_on_hyphens=False))
 
 
-def _call(formula: Formula) -> str:
+def _call(formula: Formula) -> list[str]:
     def quote(value: str) -> str:
         return f'"{value}"' if set(value) & set(";*()' ") else value
 
-    return f"assay predict {formula.id} " + " ".join(f"{n}={quote(v)}" for n, v in formula.example.items())
+    words = [f"assay predict {formula.id}", *(f"{n}={quote(v)}" for n, v in formula.example.items())]
+    lines = [f"  {words[0]}"]
+    for word in words[1:]:
+        if len(lines[-1]) + len(word) + 3 > WIDTH:
+            lines[-1] += " \\"
+            lines.append(f"    {word}")
+        else:
+            lines[-1] += f" {word}"
+    return lines
 
 
 def _wrap(text: str, indent: int = 2) -> list[str]:

@@ -129,9 +129,9 @@ class BilinearGaussian:
 def probability(law: BilinearGaussian) -> tuple[float, float]:
     """(P, error): P = Pr(X <= 0), an atom at 0 counted, and an estimate of the absolute error of P.
 
-    The error is P times max(40 eps max(1, abs(log P)), g'^2/g): the rounding of the exponent, and the change that the
-    next halving of the trapezoid rule would bring if its last two, g and g', went on so; not a proof. P below 1e-308 is
-    0.0: use `log_probability`. ArithmeticError where no contour converges. Derived here; R4 of the notes:
+    The error is P times max(40 eps max(1, abs(log P)), g/10): the rounding of the exponent, and the relative change g
+    under the last halving of the trapezoid rule; not a proof. P below 1e-308 is 0.0: use `log_probability`.
+    ArithmeticError where no contour converges. Derived here; R4 of the notes:
 
     >>> P, error = probability(BilinearGaussian.of_means([1.0, 0.5, 0.0], [1.0, 3.0, 0.25], M=4, K=9))
     >>> abs(P - 0.0637174522567659620) <= error < 1e-14
@@ -357,29 +357,37 @@ def _integral(
 ) -> tuple[float, float]:
     """Im of the integral of exp(difference(z)) dz along z = y(i - bend y/(y + knee scale)), y > 0, and its relative error.
 
-    Trapezoid rule in t, y = scale exp(pi/2 sinh t), the step halved until its next change, by the rate of the last two,
-    is below rounding. The error is inf where the integrand grows on the way, which a cancellation would have to undo.
+    Trapezoid rule in t, y = scale exp(pi/2 sinh t), the step halved up to six times. A halving reduced the error 18 times
+    or more in every law that was tried: a tenth of the last change bounds it. Once the integrand has died down the path
+    ends: should a small d_j let it rise again further out, so it does on this ray, but not on those that turn off. The
+    error is inf where it grows before.
     """
 
     def nodes(t: np.ndarray) -> float:
-        y = scale * np.exp(0.5 * math.pi * np.sinh(t))
+        log_y = 0.5 * math.pi * np.sinh(t)
+        y, total = scale * np.exp(log_y), 0.0
         delay = y / (y + knee * scale)
-        z = y * (1j - bend * delay)
-        slope = 1j - bend * delay * (2 - delay)
-        exponent = np.concatenate([difference(part) for part in np.array_split(z, 1 + z.size * size // BLOCK)])
-        if not np.real(exponent).max() <= GROWTH:
-            return math.inf
-        return float(np.sum((np.exp(exponent) * slope).imag * y * 0.5 * math.pi * np.cosh(t)))
+        z, slope = y * (1j - bend * delay), 1j - bend * delay * (2 - delay)
+        for part in np.array_split(np.arange(t.size), 1 + t.size * size // BLOCK):
+            exponent: Any = difference(z[part])
+            over = np.flatnonzero((log_y[part] > 0) & (exponent.real + log_y[part] < -LOG_RANGE))
+            kept = part[: over[0]] if over.size else part
+            exponent = exponent[: kept.size]
+            if not exponent.real.max(initial=0.0) <= GROWTH:
+                return math.inf
+            total += float(np.sum((np.exp(exponent) * slope[kept]).imag * y[kept] * np.cosh(t[kept])))
+            if over.size:
+                break
+        return 0.5 * math.pi * total
 
-    half, change, error = 65, 0.0, math.inf
+    half, error = 65, math.inf
     step = math.asinh(2 * LOG_RANGE / math.pi) / half
     coarse = step * nodes(step * np.arange(-half, half + 1))
     for _ in range(6):
         fine = 0.5 * (coarse + step * nodes(step * (np.arange(-half, half) + 0.5)))
         if not 0 < fine < math.inf:
             return 0.0, math.inf
-        before, change = change, abs(fine - coarse) / fine
-        error = change * min(1.0, change / before) if before else change
+        error = 0.1 * abs(fine - coarse) / fine
         if error < ROUNDING:
             break
         coarse, step, half = fine, step / 2, 2 * half

@@ -279,7 +279,7 @@ def _integral(
     bend, knee = ray
     quarter, imaginary = flint.arb.pi() / 2, flint.acb(0, 1)
     count = math.ceil(math.asinh(2 * log_range / math.pi) / float(step))
-    patience, silent, total = 0.5 / float(step), 0, flint.arb(0)
+    total = flint.arb(0)
     for i in range(-count, count + 1):
         t = step * (i + offset)
         y = scale * (quarter * t.sinh()).exp()
@@ -287,11 +287,10 @@ def _integral(
         at = s + y * (imaginary - bend * delay)
         exponent = cgf(law, at) - (-at).log() - start
         height = float(exponent.real.mid())
+        if i > 0 and height + float((y / scale).log().mid()) < -log_range:
+            break
         if height > 3:
             return None
-        silent = silent + 1 if height + float((y / scale).log().mid()) < -2 * log_range else 0
-        if silent > patience and i > 0:
-            break
         direction = imaginary - bend * delay * (2 - delay)
         total += (exponent.exp() * direction).imag * y * t.cosh()
     return total * quarter * step

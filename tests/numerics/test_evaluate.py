@@ -109,5 +109,10 @@ def test_every_example_of_the_catalogue_evaluates(id):
     shown = predict(id, formula.example).to_dict()
     assert json.loads(json.dumps(shown)) == shown
     # What a receipt stores as inputs asks the same question again.
-    again = predict(id, {n: v if isinstance(v, str) else ",".join(v) for n, v in shown["inputs"].items()})
-    assert again.value == predict(id, formula.example).value
+    assert predict(id, shown["inputs"]).value == predict(id, formula.example).value
+
+
+def test_none_leaves_an_optional_parameter_out():
+    assert predict("alignment.mean", {**LAW, "mu_test": "none"}).inputs.get("mu_test") is None
+    with pytest.raises(InputError, match="M must be"):
+        predict("alignment.mean", {**LAW, "M": "none"})

@@ -24,6 +24,7 @@ SUITES: dict[str, tuple[str, ...]] = {
         "verify.suites.alignment.bounds",
         "verify.suites.alignment.gaussian",
         "verify.suites.alignment.statistics",
+        "verify.suites.alignment.certificate",
         "verify.suites.alignment.network",
     ),
     "mp": ("verify.suites.mp",),

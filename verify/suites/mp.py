@@ -18,6 +18,16 @@ from ..derived import derivations
 from ..routes import Routes
 from .alignment.moments import sample_mean
 
+
+def _inverse(case: Case) -> str:
+    above, _, below = case["ratio"].partition("/")
+    return f"{below or 1}/{above}"
+
+
+def _at_inverse_ratio(case: Case) -> Any:
+    return case.value(ratio=_inverse(case))
+
+
 DERIVATIONS = [each for each in derivations("mp") if each.id != "mp.derivation/quantile"]
 
 ROUTES = [
@@ -26,7 +36,11 @@ ROUTES = [
         statement=f"{each.id} in ball arithmetic equals its symbolic statement evaluated with mpmath.",
         rule=Routes(points=20),
         measure=lambda case, digits: evaluate_statement(case.formula, case._admitted, digits=digits + 5),
-        controls=(restated("ratio inverted", lambda case: case.value(ratio=_inverse(case))), factor(2)),
+        # The entropy has no value at an inverted ratio: the law has a mass at 0 there.
+        controls=(
+            factor(0.5) if each.name == "entropy" else restated("ratio inverted", _at_inverse_ratio),
+            factor(2),
+        ),
         formula=each,
     )
     for each in topic("mp")
@@ -34,15 +48,10 @@ ROUTES = [
 ]
 
 
-def _inverse(case: Case) -> str:
-    above, _, below = case["ratio"].partition("/")
-    return f"{below or 1}/{above}"
-
-
 @claim(
     "mp.quantile",
     rule=Routes(points=20, digits=(15,)),
-    controls=[restated("ratio inverted", lambda case: case.value(ratio=_inverse(case))), factor(2)],
+    controls=[restated("ratio inverted", _at_inverse_ratio), factor(2)],
 )
 def quantile_inverts_the_distribution(case: Case, digits: int) -> Any:
     """The quantile of the distribution function's value at the quantile is the quantile; 0 within the mass at 0."""
@@ -61,7 +70,7 @@ def quantile_inverts_the_distribution(case: Case, digits: int) -> Any:
     rule=Routes(points=12, digits=(15,)),
     controls=[
         restated("the mass at 0 forgotten", lambda case: case.value() - max(0.0, 1 - 1 / case.ratio)),
-        restated("ratio inverted", lambda case: case.value(ratio=_inverse(case))),
+        restated("ratio inverted", _at_inverse_ratio),
     ],
 )
 def distribution_is_the_integral_of_the_density(case: Case, digits: int) -> Any:
@@ -104,7 +113,7 @@ CASES = {"tall": {"ratio": "1/4"}, "signs": {"ratio": "1/2"}, "wide": {"ratio": 
     "mp.cdf",
     rule=Asymptotic(SIZES, exponent=1.0, draws=300),
     controls=[
-        restated("ratio inverted", lambda case: case.value(ratio=_inverse(case))),
+        restated("ratio inverted", _at_inverse_ratio),
         restated("the square root of x for x", lambda case: case.value(x=repr(math.sqrt(case.x)))),
         replaced("variance", 2),
     ],
@@ -120,7 +129,7 @@ def share_of_eigenvalues_below(case: Case, rng: np.random.Generator, draws: int,
     "mp.moment",
     rule=Asymptotic(SIZES, exponent=1.0, draws=300),
     controls=[
-        restated("ratio inverted", lambda case: case.value(ratio=_inverse(case))),
+        restated("ratio inverted", _at_inverse_ratio),
         restated("a moment further", lambda case: case.value(order=str(case.order + 1))),
     ],
     cases={name: {"order": "3", **each} for name, each in CASES.items()},
@@ -134,7 +143,7 @@ def mean_power_of_eigenvalues(case: Case, rng: np.random.Generator, draws: int, 
 @claim(
     "mp.log_moment",
     rule=Asymptotic(SIZES, exponent=1.0, draws=200),
-    controls=[restated("ratio inverted", lambda case: case.value(ratio=_inverse(case))), factor(2), inverse()],
+    controls=[restated("ratio inverted", _at_inverse_ratio), factor(2), inverse()],
     case={"g": "3", "ratio": "1/2"},
     cost=3.0,
 )
