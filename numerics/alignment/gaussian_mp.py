@@ -36,14 +36,12 @@ to the left where it is positive, to the right where negative, and oscillates al
 class Law(NamedTuple):
     """X = c + sum_j (u_j xi_j + v_j eta_j + d_j xi_j eta_j) in the words of K(s), as `arb` points.
 
-    `flat` sums u_j^2 + v_j^2 where d_j = 0; `rows` has (d_j^2, u_j^2 + v_j^2, u_j v_j d_j) elsewhere; `c_perp` is
-    c - sum u_j v_j/d_j.
+    `flat` sums u_j^2 + v_j^2 where d_j = 0; `rows` has (d_j^2, u_j^2 + v_j^2, u_j v_j d_j) elsewhere.
     """
 
     c: Any
     flat: Any
     rows: list[tuple[Any, Any, Any]]
-    c_perp: Any
 
     @property
     def variance(self) -> Any:
@@ -59,8 +57,7 @@ class Law(NamedTuple):
 def law_at(a: Any, S: Any, b: Any, T: Any, M: Any, K: Any) -> Law:
     """The law of U'V at flint's current precision, from admitted inputs of one dimension; S, T of one draw.
 
-    An eigenvalue within 10 digits of the precision is taken for 0: compare two precisions. InputError for full
-    covariances so large that a reduction at this precision would take hours.
+    InputError for full covariances so large that a reduction in multiple precision would take hours.
     """
     if len(S) > MOST_FULL and (is_full(S) or is_full(T)):
         raise InputError(
@@ -78,14 +75,10 @@ def law_at(a: Any, S: Any, b: Any, T: Any, M: Any, K: Any) -> Law:
     else:
         u, v, d = _reduced(S, T, one, two)
     u, v, d = [m.sqrt() * x for x in u], [k.sqrt() * x for x in v], [(m * k).sqrt() * x for x in d]
-    flat, rows, c_perp = flint.arb(0), [], c
-    for x, y, z in zip(u, v, d, strict=True):
-        if _near(z) == 0:
-            flat += x * x + y * y
-        else:
-            rows.append(((z * z).mid(), (x * x + y * y).mid(), (x * y * z).mid()))
-            c_perp -= x * y / z
-    return Law(c, flat.mid(), rows, c_perp)
+    triples = list(zip(u, v, d, strict=True))
+    flat = sum((x * x + y * y for x, y, z in triples if z == 0), flint.arb(0))
+    rows = [((z * z).mid(), (x * x + y * y).mid(), (x * y * z).mid()) for x, y, z in triples if z != 0]
+    return Law(c, flat.mid(), rows)
 
 
 def _point(number: Any) -> Any:
@@ -102,26 +95,14 @@ def _reduced(S: Any, T: Any, a: list[Any], b: list[Any]) -> tuple[list[Any], lis
     import mpmath
 
     with mpmath.workprec(flint.ctx.prec):
-        tiny = mpmath.mpf(10) ** (10 - mpmath.mp.dps)
         first, second = (mpmath.matrix([mpmath.mpf(_pair(x)) for x in vector]) for vector in (a, b))
-        A = _root(S, tiny)
+        A = _root(S)
         if _same(S, T):
-            along_u, along_v = A.T * second, A.T * first
-            d = [mpmath.norm(A[:, j]) ** 2 for j in range(A.cols)]
-            u, v = list(along_u), list(along_v)
+            u, v, d = A.T * second, A.T * first, [mpmath.norm(A[:, j]) ** 2 for j in range(A.cols)]
         else:
-            B = _root(T, tiny)
-            product = A.T * B
-            if product.rows < product.cols:  # svd_r wants at least as many rows as columns
-                right, values, left = mpmath.svd_r(product.T, full_matrices=True)
-                left, right = left.T, right.T
-            else:
-                left, values, right = mpmath.svd_r(product, full_matrices=True)
-            cut = tiny * math.prod(max(mpmath.norm(R[:, j]) for j in range(R.cols)) for R in (A, B))
-            u, v = list(left.T * (A.T * second)), list(right * (B.T * first))
-            d = [x if x > cut else mpmath.mpf(0) for x in values]
-            size = max(len(u), len(v))
-            u, v, d = (each + [mpmath.mpf(0)] * (size - len(each)) for each in (u, v, d))
+            B = _root(T)
+            left, d, right = mpmath.svd_r(A.T * B)
+            u, v = left.T * (A.T * second), right * (B.T * first)
         return tuple([flint.arb(x) for x in each] for each in (u, v, d))  # type: ignore[return-value]
 
 
@@ -135,8 +116,8 @@ def _same(S: Any, T: Any) -> bool:
     return bool(same.all()) if hasattr(same, "all") else same
 
 
-def _root(covariance: Any, tiny: Any) -> Any:
-    """A with A A' = covariance and orthogonal columns, one for each eigenvalue that is not rounding."""
+def _root(covariance: Any) -> Any:
+    """A square A with A A' = covariance and orthogonal columns; a negative eigenvalue is rounding of 0."""
     import mpmath
 
     def number(entry: Any) -> Any:
@@ -147,13 +128,7 @@ def _root(covariance: Any, tiny: Any) -> Any:
         spectrum, basis = mpmath.eigsy(mpmath.matrix([[number(x) for x in row] for row in covariance]))
     else:
         spectrum, basis = [number(x) for x in covariance], mpmath.eye(size)
-    kept = [j for j in range(size) if spectrum[j] > tiny * max(spectrum)] or [0]
-    root = mpmath.matrix(size, len(kept))
-    for place, j in enumerate(kept):
-        scale = mpmath.sqrt(max(spectrum[j], 0))
-        for i in range(size):
-            root[i, place] = basis[i, j] * scale
-    return root
+    return basis * mpmath.diag([mpmath.sqrt(max(x, 0)) for x in spectrum])
 
 
 def cgf(law: Law, s: Any) -> Any:
@@ -254,18 +229,17 @@ def _tail(law: Law, digits: int, run: int, tries: int) -> Any:
     if law.variance == 0:
         return flint.arb(1 if law.c <= 0 else 0)
     if law.c < 0:
-        flipped = Law(-law.c, law.flat, [(d2, w, -duv) for d2, w, duv in law.rows], -law.c_perp)
+        flipped = Law(-law.c, law.flat, [(d2, w, -duv) for d2, w, duv in law.rows])
         return 1 - _tail(flipped, digits, run, tries)
     if not law.rows:
         return (law.c / (2 * law.flat).sqrt()).mid().erfc() / 2  # of a ball far out it would enclose 0
     s = saddle(law, 1)
     near = s * (1 + flint.arb(2) ** (-flint.ctx.prec // 3))
     scale = (1 / (abs((slope(law, near) - slope(law, s)) / (near - s)) + 1 / (s * s)).sqrt()).mid()
-    side = -1 if law.c_perp < -(flint.arb(10) ** -digits) * (law.c + law.variance.sqrt()) else 1
     start = cgf(law, s) - (-s).log()
     step = flint.arb(2) ** -(tries + math.ceil(math.log2(4 * digits + 16)))
     for bend, knee in RAYS[tries // 2 :]:
-        ray = (side * bend * (0.75 if run else 1.0), knee)
+        ray = (bend * (0.75 if run else 1.0), knee)
         total = _integral(law, s, start, scale, ray, step, (digits + 8) * math.log(10), 0.5 * run)
         if total is not None:
             return start.exp() * total / flint.arb.pi()

@@ -147,7 +147,9 @@ def test_the_diagonal_is_the_derivative_of_the_squared_network():
     """N(s) = sum Phi^2 with s = theta^2 is multilinear, and G_ii = dN/ds_i."""
     graph = GRAPHS["conv"]
     s = symbols(f"s0:{len(graph.parameters)}", positive=True)
-    N = sum(path.value**2 for path in graph.paths).subs({each: each_s**Rational(1, 2) for each, each_s in zip(graph.parameters, s, strict=True)})
+    N = sum(path.value**2 for path in graph.paths).subs(
+        {each: each_s ** Rational(1, 2) for each, each_s in zip(graph.parameters, s, strict=True)}
+    )
     back = {each_s: each**2 for each, each_s in zip(graph.parameters, s, strict=True)}
     for i, each in enumerate(s):
         assert simplify(N.diff(each).subs(back) - graph.gram[i, i]) == 0
@@ -161,6 +163,11 @@ def test_what_is_no_network_is_refused():
     tied = Graph(("x",), ("h",), ("y",), (Edge("x", "h", w("a")), Edge("h", "y", w("a"))))
     with pytest.raises(InputError, match="twice on a path"):
         _ = tied.paths
-    untied = Graph(("x",), ("h", "k"), ("y",), (Edge("x", "h", w("a")), Edge("x", "k", w("a")), Edge("h", "y", 1), Edge("k", "y", 1)))
+    untied = Graph(
+        ("x",),
+        ("h", "k"),
+        ("y",),
+        (Edge("x", "h", w("a")), Edge("x", "k", w("a")), Edge("h", "y", 1), Edge("k", "y", 1)),
+    )
     with pytest.raises(InputError, match="different labels"):
         _ = untied.rescalings

@@ -193,7 +193,7 @@ def _even() -> Expr:
     return 2 ** (1 - 2 * L) * exp(-g) * Sum(binomial(2 * L - 1, n) * inner, (n, 0, L - 1))
 
 
-def _any() -> Expr:
+def _any() -> Any:
     A, B = (theta * (sqrt(M) + sign * sqrt(K)) ** 2 / 4 for sign in (1, -1))
     return Sum(_poisson(A, j) * _poisson(B, k) * _half_beta(d_ / 2 + j, d_ / 2 + k), (j, 0, oo), (k, 0, oo))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sympy import Expr, Symbol, diff, solve, sympify
+from sympy import Expr, Symbol, diff, expand, solve, sympify
 
 from ..formula import DERIVED_HERE, Assumption, Axiom, Derivation, Domain, Formula, Parameter
 from ..words import Word
@@ -90,7 +90,7 @@ def _prove_decrease(known: Mapping[str, Any]) -> Derivation:
     d = Derivation()
     decrease = _risk(known, d)
     best = d.step("stationary step", Symbol("eta*"), solve(diff(decrease, eta), eta)[0])
-    d.step("the decrease there", Symbol("decrease"), decrease.subs(eta, best).expand())
+    d.step("the decrease there", Symbol("decrease"), expand(decrease.subs(eta, best)))
     return d
 
 

@@ -59,7 +59,7 @@ class Infimum(Expr):
     inf((s - 1)**2, 0 < s < oo)
     """
 
-    def __new__(cls, body: Expr, variable: Symbol, low: Expr, high: Expr) -> Infimum:
+    def __new__(cls, body: Expr, variable: Symbol, low: Any, high: Any) -> Infimum:
         """Of a SymPy expression, in one of its symbols."""
         return super().__new__(cls, *map(sympify, (body, variable, low, high)))
 
@@ -171,7 +171,8 @@ def _coordinates(d: Derivation, known: Mapping[str, Any]) -> tuple[Expr, Expr, E
     train, test = known[SIZES.name]
     a, b, xi, eta = (MatrixSymbol(name, size, 1) for name in ("a", "b", "xi", "eta"))
     A, B, P, Q = (MatrixSymbol(name, size, size) for name in ("A", "B", "P", "Q"))
-    left, right = a + A * P * xi / sqrt(train), b + B * Q * eta / sqrt(test)
+    left: Any = a + A * P * xi / sqrt(train)
+    right: Any = b + B * Q * eta / sqrt(test)
     whole = d.step("A A' = S, B B' = T; P and Q rotate the standard normal xi, eta", Symbol("X"), left.T * right)
     terms = d.step("multiplied out", Symbol("X"), whole.doit().expand())
     coefficients = {product: scalar for scalar, product in (term.as_coeff_mmul() for term in terms.args)}

@@ -17,7 +17,7 @@ from . import words as w
 __all__ = ["WIDTH_EXPONENT", "family", "leading_exponent", "linear_growth"]
 
 A = Parameter("a", "exponent of the signal, ||mu||^2 ~ N^a", Domain("real"), typical=(0.25, 2))
-P = Parameter("p", "exponent of the spike along mu, ~ N^p", Domain("real"), typical=(-1, 0.75))
+P = Parameter("p", "exponent of the spike along mu, ~ N^p", Domain("real"), typical=(-1, 0.5))
 a, p = A.symbol, P.symbol
 N, signal, sigma, tau = symbols("N s sigma tau", positive=True)
 
