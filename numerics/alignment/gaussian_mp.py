@@ -76,7 +76,7 @@ def law_at(a: Any, S: Any, b: Any, T: Any, M: Any, K: Any) -> Law:
         u, v, d = _reduced(S, T, one, two)
     u, v, d = [m.sqrt() * x for x in u], [k.sqrt() * x for x in v], [(m * k).sqrt() * x for x in d]
     triples = list(zip(u, v, d, strict=True))
-    flat = sum((x * x + y * y for x, y, z in triples if z == 0), flint.arb(0))
+    flat: Any = sum((x * x + y * y for x, y, z in triples if z == 0), flint.arb(0))
     rows = [((z * z).mid(), (x * x + y * y).mid(), (x * y * z).mid()) for x, y, z in triples if z != 0]
     return Law(c, flat.mid(), rows)
 

@@ -51,7 +51,7 @@ def _cumulant(order: int) -> Callable[[Mapping[str, Any]], Derivation]:
                 Symbol(f"kappa_{r}(mu_M)"),
                 cumulant_of_mean(r, M),
             )
-        if order <= 2:  # orders 3 and 4 have 11 and 127 pairs: only their sum is shown
+        if order <= 2:  # orders 3 and 4 have 15 and 119 pairs: only their sum is shown
             for number, (left, right) in enumerate(cumulant_pairs(order), 1):
                 term = contraction(left, right)
                 for count, part in zip(sizes, (left, right), strict=True):
