@@ -30,6 +30,7 @@ singular and do not commute: the reduction to singular values is part of the err
 LOG_RANGE = 37.0
 """The integrand is followed over abs(log(y/scale)) < 37: it starts like y, and ends like 1/y or faster."""
 GROWTH = 3.0
+"""A rise of the integrand by exp(3) along a ray is not followed: the sum would have to cancel it."""
 LEAST_AGREEMENT = 1e-6
 BLOCK = 1 << 17
 
@@ -38,9 +39,8 @@ BLOCK = 1 << 17
 class BilinearGaussian:
     """The law of X = c + sum_j (u_j xi_j + v_j eta_j + d_j xi_j eta_j) with independent standard normal xi, eta.
 
-    `u`, `v`, `d` are float64 arrays of one shape (r,), `d >= 0`. `c_perp` = c - sum_{d_j > 0} u_j v_j/d_j, the mean in
-    directions without both noises, may be given where it is known without cancellation. InputError for other shapes,
-    entries that are not finite, or a negative d.
+    `u`, `v`, `d` are float64 arrays of one shape (r,), `d >= 0`. InputError for other shapes, entries that are not
+    finite, or a negative d.
 
     >>> law = BilinearGaussian.of_means([1.0, 0.5, 0.0], [1.0, 3.0, 0.25], M=4, K=9)
     >>> law.c, round(law.variance, 12)
@@ -51,11 +51,10 @@ class BilinearGaussian:
     u: np.ndarray
     v: np.ndarray
     d: np.ndarray
-    c_perp: float | None = None
 
     def __post_init__(self) -> None:
         shapes = {np.shape(each) for each in (self.u, self.v, self.d)}
-        if len(shapes) != 1 or len(self.d) == 0 or np.ndim(self.d) != 1 or not np.all(self.d >= 0):
+        if len(shapes) != 1 or np.ndim(self.d) != 1 or np.size(self.d) == 0 or not np.all(self.d >= 0):
             raise InputError(f"u, v and d must be vectors of one length >= 1, and d >= 0; got {self}")
         if not np.isfinite([self.c, *self.u, *self.v, *self.d]).all():
             raise InputError(f"the law of X needs finite c, u, v and d; got {self}")
@@ -89,10 +88,10 @@ class BilinearGaussian:
         m, k = 1 / M, 1 / K
         c = math.fsum(a * b) - threshold
         if S.ndim == T.ndim == 1:
-            return _commuting(c, threshold, S * m, T * k, a, b)
+            return _commuting(c, S * m, T * k, a, b)
         if np.array_equal(S, T):
             spectrum, basis = _spectrum("Sigma", S)
-            return _commuting(c, threshold, spectrum * m, spectrum * k, basis.T @ a, basis.T @ b)
+            return _commuting(c, spectrum * m, spectrum * k, basis.T @ a, basis.T @ b)
         A, B = _root("Sigma", S) * math.sqrt(m), _root("Sigma_test", T) * math.sqrt(k)
         product = A[:, None] * B if A.ndim == 1 else A.T * B if B.ndim == 1 else A.T @ B
         left, d, right = np.linalg.svd(product)
@@ -213,12 +212,9 @@ def _root(name: str, covariance: np.ndarray) -> np.ndarray:
     return basis * np.sqrt(spectrum)
 
 
-def _commuting(
-    c: float, threshold: float, S: np.ndarray, T: np.ndarray, a: np.ndarray, b: np.ndarray
-) -> BilinearGaussian:
-    """The law in a common eigenbasis; S, T are the variances of the two means. `c_perp` comes out without cancellation."""
-    u, v, d = np.sqrt(S) * b, np.sqrt(T) * a, np.sqrt(S) * np.sqrt(T)
-    return BilinearGaussian(c, u, v, d, math.fsum((a * b)[d == 0]) - threshold)
+def _commuting(c: float, S: np.ndarray, T: np.ndarray, a: np.ndarray, b: np.ndarray) -> BilinearGaussian:
+    """The law in a common eigenbasis; S, T are the variances of the two means."""
+    return BilinearGaussian(c, np.sqrt(S) * b, np.sqrt(T) * a, np.sqrt(S) * np.sqrt(T))
 
 
 class Tilt(NamedTuple):
@@ -268,18 +264,15 @@ def slopes_at(law: BilinearGaussian, tilt: Tilt) -> tuple[float, float]:
 
 
 def standardised(law: BilinearGaussian) -> BilinearGaussian:
-    """The law of X, or of -X where c < 0, over its standard deviation, d in descending order."""
+    """The law of X, or of -X where c < 0, over its standard deviation."""
     noise = np.concatenate([law.u, law.v, law.d])
     scale = float(np.abs(noise).max() * np.linalg.norm(noise / np.abs(noise).max()))
-    order = np.argsort(-law.d, kind="stable")
-    u, v, d = (each[order] / scale for each in (law.u, law.v, law.d))
     sign = -1.0 if law.c < 0 else 1.0
-    c_perp = None if law.c_perp is None else sign * law.c_perp / scale
-    return BilinearGaussian(abs(law.c) / scale, u, sign * v, d, c_perp)
+    return BilinearGaussian(abs(law.c) / scale, law.u / scale, sign * law.v / scale, law.d / scale)
 
 
 def extended_log(law: BilinearGaussian) -> tuple[Any, float]:
-    """(log P in extended precision, absolute error): in a double, log P = -32 would cost P its last four bits."""
+    """(log P in extended precision, absolute error): rounded to a double, log P = -32 would cost P four bits."""
     if law.constant:
         return (0.0 if law.c <= 0 else -math.inf), 0.0
     log_p, error = _log_tail(standardised(law))
@@ -290,7 +283,7 @@ def extended_log(law: BilinearGaussian) -> tuple[Any, float]:
 
 
 def _log_tail(law: BilinearGaussian) -> tuple[Any, float]:
-    if law.d[0] == 0:
+    if not law.d.any():
         from scipy.special import log_ndtr
 
         log_p = np.longdouble(log_ndtr(-law.c))
@@ -300,8 +293,8 @@ def _log_tail(law: BilinearGaussian) -> tuple[Any, float]:
     difference = _difference(law, tilt)
     scale = 1 / math.hypot(math.sqrt(slopes_at(law, tilt)[1]), 1 / tilt.s)
     best, error = 0.0, math.inf
-    for bend, knee in RAYS:
-        found = _integral(difference, scale, bend, knee, law.d.size)
+    for bend in RAYS:
+        found = _integral(difference, scale, bend, law.d.size)
         best, error = min((best, error), found, key=lambda pair: pair[1])
         if error < ROUNDING:
             break
@@ -317,21 +310,16 @@ def _difference(law: BilinearGaussian, tilt: Tilt) -> Callable[[np.ndarray], np.
     Every term is a difference with the factor dz taken out: K itself reaches 1e12, its changes along the ray stay O(1).
     """
     d, s0, m0, q0 = law.d, tilt.s, tilt.minus, tilt.minus * tilt.plus
-    uv, square = law.u * law.v, (law.u - law.v) ** 2 / (2 * q0)
-    if law.c_perp is None:
-        outside, fixed, growing = law.c, s0 * uv / m0, uv
-    else:  # c = c_perp + sum u v/d, moved into the terms: with one d_j, s c and its opposite would cancel far out
-        outside, growing = law.c_perp, np.zeros_like(d)
-        fixed = np.divide(uv, d * m0, out=np.zeros_like(d), where=d > 0)
+    square, weights = (law.u - law.v) ** 2 / (2 * q0), np.stack([law.u * law.v, law.u * law.v / m0], axis=1)
 
     def difference(dz: np.ndarray) -> np.ndarray:
         s = s0 + dz
         step = dz[:, None] * d
         minus, plus = m0 - step, tilt.plus + step
         inverse = 1 / (minus * plus)
-        pairs = (plus * inverse) @ np.stack([fixed, growing], axis=1)
-        linear = outside + pairs[:, 0] + s * pairs[:, 1] + (s + s0) * (inverse @ square)
-        # log(q/q0) by log1p: of 10,000 equal coordinates the roundings add up. NumPy's complex one takes no such care.
+        pairs = (plus * inverse) @ weights
+        linear = law.c + s * pairs[:, 0] + s0 * pairs[:, 1] + (s + s0) * (inverse @ square)
+        # log(q/q0) by log1p, as the roundings of 10,000 equal coordinates add up; NumPy's complex one takes no such care.
         delta = (-dz * (s + s0))[:, None] * (d**2 / q0)
         modulus = np.sum(np.log1p(delta.real * (2 + delta.real) + delta.imag**2), axis=1)
         angle = np.sum(np.arctan2(delta.imag, 1 + delta.real), axis=1)
@@ -341,9 +329,9 @@ def _difference(law: BilinearGaussian, tilt: Tilt) -> Callable[[np.ndarray], np.
 
 
 def _integral(
-    difference: Callable[[np.ndarray], np.ndarray], scale: float, bend: float, knee: float, size: int
+    difference: Callable[[np.ndarray], np.ndarray], scale: float, bend: float, size: int
 ) -> tuple[float, float]:
-    """Im of the integral of exp(difference(z)) dz along z = y(i - bend y/(y + knee scale)), y > 0, and its relative error.
+    """Im of the integral of exp(difference(z)) dz along z = y(i - bend), y > 0, and its relative error.
 
     Trapezoid rule in t, y = scale exp(pi/2 sinh t), the step halved up to six times; the error is the last change. It
     mostly overstates: convergence is geometric, but slow parts of a small amplitude do occur. Once the integrand has died
@@ -354,16 +342,14 @@ def _integral(
     def nodes(t: np.ndarray) -> float:
         log_y = 0.5 * math.pi * np.sinh(t)
         y, total = scale * np.exp(log_y), 0.0
-        delay = y / (y + knee * scale)
-        z, slope = y * (1j - bend * delay), 1j - bend * delay * (2 - delay)
         for part in np.array_split(np.arange(t.size), 1 + t.size * size // BLOCK):
-            exponent: Any = difference(z[part])
+            exponent: Any = difference(y[part] * (1j - bend))
             over = np.flatnonzero((log_y[part] > 0) & (exponent.real + log_y[part] < -LOG_RANGE))
             kept = part[: over[0]] if over.size else part
             exponent = exponent[: kept.size]
             if not exponent.real.max(initial=0.0) <= GROWTH:
                 return math.inf
-            total += float(np.sum((np.exp(exponent) * slope[kept]).imag * y[kept] * np.cosh(t[kept])))
+            total += float(np.sum((np.exp(exponent) * (1j - bend)).imag * y[kept] * np.cosh(t[kept])))
             if over.size:
                 break
         return 0.5 * math.pi * total

@@ -22,15 +22,15 @@ from ..inputs import is_full
 from ..number import Surd, to_ball, to_mpmath, working_precision
 from ..value import Value
 
-__all__ = ["RAYS", "Law", "agreed", "cgf", "from_log", "gaussian_at", "law_at", "saddle"]
+__all__ = ["RAYS", "Law", "agreed", "cgf", "from_log", "gaussian_at", "law_at", "saddle", "slope"]
 
 GUARD_DIGITS = 30
 MOST_TRIES = 6
 LEAST_LOG = -700.0
 MOST_FULL = 200
-RAYS = ((0.4, 0.0), (-0.4, 0.0), (0.4, 1.0), (0.4, 30.0), (0.0, 0.0))
-"""(bend, knee) of the rays s0 + y(i - bend y/(y + knee scale)), tried in turn: a mean c_perp that no product carries decays
-to the left where it is positive, to the right where negative, and oscillates along the vertical, where nothing grows."""
+RAYS = (0.4, -0.4, 0.0)
+"""Bends of the rays s0 + y(i - bend), tried in turn. A mean that no product carries, c_perp, decays to the left where it is
+positive, to the right where it is negative; along the vertical nothing grows, but it oscillates."""
 
 
 class Law(NamedTuple):
@@ -158,7 +158,8 @@ def saddle(law: Law, pole: int) -> Any:
     for _ in range(flint.ctx.prec // 3 + 13):
         middle = ((low + high) / 2).mid()
         s = (-1 / (law.top * (1 + (-middle).exp()))).mid()
-        low, high = (middle, high) if (slope(law, s) - pole / s).mid() > 0 else (low, middle)
+        # At the pole the ball contains everything: what is not certainly positive counts as beyond the root.
+        low, high = (middle, high) if slope(law, s) - pole / s > 0 else (low, middle)
     return s
 
 
@@ -238,33 +239,27 @@ def _tail(law: Law, digits: int, run: int, tries: int) -> Any:
     scale = (1 / (abs((slope(law, near) - slope(law, s)) / (near - s)) + 1 / (s * s)).sqrt()).mid()
     start = cgf(law, s) - (-s).log()
     step = flint.arb(2) ** -(tries + math.ceil(math.log2(4 * digits + 16)))
-    for bend, knee in RAYS[tries // 2 :]:
-        ray = (bend * (0.75 if run else 1.0), knee)
-        total = _integral(law, s, start, scale, ray, step, (digits + 8) * math.log(10), 0.5 * run)
+    for bend in RAYS[tries // 3 :]:
+        total = _integral(law, s, start, scale, bend * (1 - 0.25 * run), step, (digits + 8) * math.log(10), 0.5 * run)
         if total is not None:
             return start.exp() * total / flint.arb.pi()
     raise ArithmeticError("the integrand of the inversion grows along every ray: no digit of it can be trusted")
 
 
-def _integral(
-    law: Law, s: Any, start: Any, scale: Any, ray: tuple[float, float], step: Any, log_range: float, offset: float
-) -> Any:
-    """The trapezoid sum along s + y(i - bend y/(y + knee scale)), y = scale exp(pi/2 sinh t); None where it grows."""
-    bend, knee = ray
-    quarter, imaginary = flint.arb.pi() / 2, flint.acb(0, 1)
+def _integral(law: Law, s: Any, start: Any, scale: Any, bend: float, step: Any, log_range: float, offset: float) -> Any:
+    """The trapezoid sum along s + y(i - bend), y = scale exp(pi/2 sinh t), as `gaussian` has it; None where it grows."""
+    quarter, direction = flint.arb.pi() / 2, flint.acb(-bend, 1)
     count = math.ceil(math.asinh(2 * log_range / math.pi) / float(step))
     total = flint.arb(0)
     for i in range(-count, count + 1):
         t = step * (i + offset)
         y = scale * (quarter * t.sinh()).exp()
-        delay = y / (y + knee * scale)
-        at = s + y * (imaginary - bend * delay)
+        at = s + y * direction
         exponent = cgf(law, at) - (-at).log() - start
         height = float(exponent.real.mid())
         if i > 0 and height + float((y / scale).log().mid()) < -log_range:
             break
         if height > 3:
             return None
-        direction = imaginary - bend * delay * (2 - delay)
         total += (exponent.exp() * direction).imag * y * t.cosh()
     return total * quarter * step

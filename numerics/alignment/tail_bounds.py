@@ -55,7 +55,7 @@ def _log_chernoff(law: BilinearGaussian) -> float:
     if law.constant:
         return -math.inf
     law = standardised(law)
-    return -0.5 * law.c**2 if law.d[0] == 0 else min(0.0, float(cgf_at(law, saddle(law, 0.0))))
+    return -0.5 * law.c**2 if not law.d.any() else min(0.0, float(cgf_at(law, saddle(law, 0.0))))
 
 
 def bernstein(mean: float, variance: float, scale: float) -> float:
@@ -130,7 +130,7 @@ def lugannani_rice(law: BilinearGaussian) -> float:
     if law.constant:
         return 1.0 if law.c <= 0 else 0.0
     negative, law = law.c < 0, standardised(law)
-    if law.d[0] == 0:
+    if not law.d.any():
         tail = clt(law.c, 1.0)
     else:
         tilt = saddle(law, 0.0)

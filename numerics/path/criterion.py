@@ -105,7 +105,9 @@ class _Softmax:
         from scipy.sparse import csr_array
 
         size = self.entries.labels + 1
-        matrix = csr_array((self.share, (self.entries.out, self.entries.into)), shape=(size, size))
+        # Entries are in the order of their out labels: the shares are the data of a sparse matrix as they stand.
+        rows = np.searchsorted(self.entries.out, np.arange(size + 1)).astype(np.int32)
+        matrix = csr_array((self.share, self.entries.into, rows), shape=(size, size))
         return matrix, matrix.T
 
     def times(self, d: Floats) -> Floats:
@@ -139,8 +141,8 @@ class Criterion:
     [0.223143551314, 0.0]
     """
 
-    out: NDArray[np.intp]
-    into: NDArray[np.intp]
+    out: NDArray[np.int32]
+    into: NDArray[np.int32]
     log_mass: Floats
     count: Floats
     labels: int
@@ -160,7 +162,7 @@ class Criterion:
         mean_log: float | None = None,
     ) -> Criterion:
         """The criterion of these entries, checked, the dead ones dropped."""
-        o, i = (np.asarray(each, dtype=np.intp) for each in (out, into))
+        o, i = (np.asarray(each, dtype=np.int32) for each in (out, into))
         mass, number = (np.asarray(each, dtype=np.float64) for each in (log_mass, count))
         if not o.shape == i.shape == mass.shape == number.shape or o.ndim != 1:
             raise InputError(f"entries need one out label, in label, mass and count each; got {o.shape} and {i.shape}")
@@ -174,10 +176,13 @@ class Criterion:
         # A parameter from a label to itself has Bz = 0, as one between grounds; as such, no sum over a label counts it.
         between = o != i
         o, i = np.where(between, o, 0), np.where(between, i, 0)
-        o, i, number = o[live], i[live], number[live]
+        o, i, mass, number = o[live], i[live], mass[live], number[live]
+        if (np.diff(o) < 0).any():
+            order = np.argsort(o, kind="stable")
+            o, i, mass, number = o[order], i[order], mass[order], number[order]
         p = float(number.sum())
         balance = (_by(i, number, labels) - _by(o, number, labels)) / p
-        return cls(o, i, mass[live], number, labels, p, balance, mean_log)
+        return cls(o, i, mass, number, labels, p, balance, mean_log)
 
     def classes(self) -> list[NDArray[np.intp]]:
         """Greedy colouring in the order of the labels: labels joined by an entry are in different classes.
@@ -216,7 +221,7 @@ class Criterion:
         return gap_of(self, self.at(z).value)
 
 
-def _by(label: NDArray[np.intp], weight: Floats, labels: int) -> Floats:
+def _by(label: NDArray[np.int32], weight: Floats, labels: int) -> Floats:
     """Sums of the entries' weights by label, the ground left out."""
     return np.bincount(label, weight, labels + 1).astype(np.float64, copy=False)[1:]
 

@@ -110,7 +110,7 @@ def test_the_flow_of_the_lifting_is_minus_the_path_kernel_times_the_gradient(gra
     loss = sum(a * z + z**2 / 2 for a, z in zip(c, graph.lifting, strict=True))
     flow = column([-diff(loss, each).subs(theta) for each in graph.parameters])
     J = at(graph.lifting.jacobian(graph.parameters), theta)
-    assert J == at(graph.jacobian, theta)
+    assert at(graph.jacobian, theta) == J
     slope = column([a + z.subs(theta) for a, z in zip(c, graph.lifting, strict=True)])
     kernel = J * J.transpose()
     assert J * flow == -(kernel * slope)

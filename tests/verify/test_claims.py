@@ -222,7 +222,8 @@ def test_laws_have_the_mean_and_covariance_they_promise(law):
     assert np.abs((np.cov(draws.T) - covariance) / np.outer(scale, scale)).max() < 4.5 * math.sqrt(9 / 200_000)
 
 
-@pytest.mark.parametrize("id", list(catalogue()))
+# The inputs of mlp.* hang together (a target a sample, a Gram matrix of them): its own tests draw whole problems.
+@pytest.mark.parametrize("id", [id for id in catalogue() if not id.startswith("mlp.")])
 def test_random_inputs_are_admissible_and_not_symmetric_by_accident(id):
     from numerics import admit
 

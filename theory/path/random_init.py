@@ -134,14 +134,14 @@ def _prove_diagonal(known: Mapping[str, Any]) -> Derivation:
     return d
 
 
-def _diagonal() -> Tuple:
+def _diagonal() -> tuple[Expr, ...]:
     forward: list[Expr] = [Integer(1)]
     backward: list[Expr] = [Integer(1)]
     for k in range(1, SHOWN + 1):
         forward.append(n(k - 1) * v(k) * forward[-1] + t(k))
     for k in range(SHOWN, 1, -1):
         backward.insert(0, n(k) * v(k) * backward[0])
-    return Tuple(*(b * m for b, m in zip(backward, forward, strict=False)), *backward)
+    return (*(b * m for b, m in zip(backward, forward, strict=False)), *backward)
 
 
 RESCALED = Axiom(
@@ -198,10 +198,10 @@ def _prove_rescaling(known: Mapping[str, Any]) -> Derivation:
     return d
 
 
-def _rescaling() -> Tuple:
+def _rescaling() -> tuple[Expr, ...]:
     logs = [log(n(k) * n(k - 1) * v(k)) for k in range(1, SHOWN + 1)]
-    mean = sum(logs) / SHOWN
-    return Tuple(*(k * mean - sum(logs[:k]) for k in range(1, SHOWN)))
+    mean = sum(logs, Integer(0)) / SHOWN
+    return tuple(k * mean - sum(logs[:k], Integer(0)) for k in range(1, SHOWN))
 
 
 def _prove_gap(known: Mapping[str, Any]) -> Derivation:

@@ -27,7 +27,14 @@ def _runs(case: Case, rng: np.random.Generator, draws: int, width: int) -> list[
     from numerics.mlp import Problem
 
     problem = Problem(
-        case["activation"], gram=case.gram, targets=case.targets, gamma0=case.gamma0, eta0=case.eta0, steps=case.t
+        case["activation"],
+        gram=case.gram,
+        targets=case.targets,
+        gamma0=case.gamma0,
+        eta0=case.eta0,
+        steps=case.t,
+        nu=case.nu,
+        sigma=case.sigma,
     )
     seeds = rng.choice(2**31, draws, replace=False)
     return [train_perceptron(problem, width, int(seed), top=1) for seed in seeds]
@@ -71,4 +78,21 @@ def _top(case: Case, **overrides: Any) -> float:
 )
 def outlier(case: Case, rng: np.random.Generator, draws: int, width: int) -> Measurement:
     """The largest singular value of the hidden matrix leaves the bulk for the predicted place."""
+    return _of_networks([float(run.singular_values[0][case.t][0]) for run in _runs(case, rng, draws, width)])
+
+
+@claim(
+    "mlp.outliers",
+    rule=Asymptotic((60, 120, 240), exponent=1.0, draws=64, predicted=_top),
+    controls=[
+        restated("sigma for sigma^2", lambda case: _top(case, sigma=repr(case.sigma**2))),
+        restated("nu inverted", lambda case: _top(case, nu=repr(1 / case.nu))),
+        restated("a spike independent of the initial weights", lambda case: _top(case, independent="true")),
+    ],
+    case=TANH | {"nu": "2", "sigma": "0.8"},
+    cost=25.0,
+    level="full",
+)
+def outlier_of_a_rectangular_matrix(case: Case, rng: np.random.Generator, draws: int, width: int) -> Measurement:
+    """The same with twice as many rows as columns and entries of variance sigma^2."""
     return _of_networks([float(run.singular_values[0][case.t][0]) for run in _runs(case, rng, draws, width)])
