@@ -142,7 +142,7 @@ def _string(number: Decimal, digits: int) -> str:
     if number == 0:
         return "0"
     # An estimate keeps the 17 digits that identify its double; a decimal of fewer digits is printed as it is.
-    rounded = Context(prec=max(digits, 17)).plus(number)
+    rounded = Context(prec=max(digits, 17), Emin=-(10**12), Emax=10**12).plus(number)
     exponent = rounded.adjusted()
     text = format(rounded, "f") if -6 <= exponent < max(21, digits) else format(rounded, "e")
     if "." in text and "e" not in text:

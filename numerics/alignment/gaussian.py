@@ -25,8 +25,8 @@ __all__ = ["BilinearGaussian", "gaussian", "log_probability", "probability"]
 
 EPS = float(np.finfo(float).eps)
 ROUNDING = 40 * EPS
-"""Relative, a unit of log P. 10 eps were exceeded in 4 of 2,500 random laws, by up to 3.7 times, where S and T are nearly
-singular and do not commute: the reduction to singular values is part of the error."""
+"""Relative, a unit of log P. Measured in 2,452 diagonal and 2,478 other random laws: at most 5 and 38 eps; the worst have
+nearly singular S and T that do not commute, and owe it to the reduction to singular values."""
 LOG_RANGE = 37.0
 """The integrand is followed over abs(log(y/scale)) < 37: it starts like y, and ends like 1/y or faster."""
 GROWTH = 3.0

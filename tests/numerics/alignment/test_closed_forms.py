@@ -1,12 +1,14 @@
 """The four closed forms against each other, against the contour integral, and at their conventions."""
 
 import math
+import tracemalloc
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from numerics.alignment.closed_forms import even_dimension, isotropic, line, plane
-from numerics.alignment.gaussian import BilinearGaussian, probability
+from numerics.alignment.gaussian import BilinearGaussian, gaussian, log_probability, probability
 from numerics.alignment.gaussian_mp import gaussian_at
 from theory import InputError
 
@@ -50,6 +52,50 @@ def test_the_float_engine_covers_the_certified_value(theta, d, M, K):
     mu, Sigma = [float(theta)] + [0.0] * (d - 1), [float(theta)] * d
     p, error = probability(BilinearGaussian.of_means(mu, Sigma, M, K))
     assert abs(Fraction(p) - Fraction(isotropic(theta, d, M, K, digits=22).midpoint)) <= Fraction(error)
+
+
+@pytest.mark.parametrize("theta", [40, 1.5])
+def test_large_inputs_form_no_matrix(theta):
+    """d = 10,000 by diagonals: 800 MB as a matrix. Against the Poisson-beta series; equal roundings do not add up."""
+    d, M, K = 10_000, 8, 11
+    mu = np.full(d, math.sqrt(theta / d))
+    tracemalloc.start()
+    p, error = probability(BilinearGaussian.of_means(mu, np.ones(d), M, K))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50e6
+    assert abs(p - float(isotropic(theta, d, M, K))) <= error
+
+
+@pytest.mark.parametrize(("theta", "M", "K"), [("0.36", 3, 5), ("1/64", 2, 7), ("4", 1, 9), ("1", 30, 30)])
+def test_one_dimension_keeps_its_last_digits(theta, M, K):
+    """Rank one is the slowest to decay: far out on the ray c s and the pair's own mean cancel."""
+    size = Fraction(theta)
+    p, _ = probability(BilinearGaussian.of_means([float(size)], [float(size)], M, K))
+    truth = Fraction(line(size, M, K, digits=25).midpoint)
+    assert abs(Fraction(p) - truth) < (10 + abs(math.log(p))) * np.finfo(float).eps * truth
+
+
+@pytest.mark.parametrize("digits", [15, 25])
+def test_tails_below_the_smallest_double(digits):
+    shown = gaussian((Fraction(40), Fraction(0)), (Fraction(1),) * 2, 4, 4, digits=digits)
+    truth = Fraction(even_dimension(1600, 2, 4, digits=40).midpoint)  # about 1e-1390
+    assert shown.contains(truth)
+    assert 0 < Fraction(shown.radius) < truth * Fraction(1, 10 ** (10 if digits == 15 else 24))
+    assert shown.kind == "estimate"
+    assert float(shown) == 0.0
+
+
+@pytest.mark.parametrize("d_parallel", [1.0, 1e3, 1e6, 1e9, 1e12])
+@pytest.mark.parametrize("M", [1, 7])
+def test_the_root_near_the_pole(d_parallel, M):
+    """M = K, Sigma = I_2: P = exp(-M d_par/2)/2. The saddle is within 1/d_par of the pole."""
+    law = BilinearGaussian.of_means([math.sqrt(d_parallel), 0.0], [1.0, 1.0], M, M)
+    log_p, error = log_probability(law)
+    truth = -M * d_parallel / 2 - math.log(2)
+    assert abs(log_p - truth) <= error <= 2e-14 * abs(truth)
+    # sqrt(d_par) is rounded: its square may be off by 2 eps, log P as much, and nothing else shows.
+    assert abs(log_p / truth - 1) < 1e-15
 
 
 def test_references():
