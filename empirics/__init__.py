@@ -12,7 +12,9 @@ __all__ = [
     "alignment_statistics",
     "capture_activation_gradients",
     "certify",
+    "diag_path_gram",
     "load_weights",
+    "path_condition",
     "weight_spectrum",
 ]
 
@@ -20,7 +22,9 @@ _LAZY = {
     "alignment_statistics": "empirics.alignment",
     "capture_activation_gradients": "empirics.alignment",
     "certify": "empirics.alignment",
+    "diag_path_gram": "empirics.path",
     "load_weights": "empirics.checkpoints",
+    "path_condition": "empirics.path",
     "weight_spectrum": "empirics.spectra",
 }
 

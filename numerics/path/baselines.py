@@ -8,7 +8,8 @@ import numpy as np
 
 from theory import InputError
 
-from .criterion import Criterion, Floats
+from .criterion import Criterion
+from .objective import Floats
 from .solver import solve
 
 __all__ = ["enorm", "path_sgd_scaling"]

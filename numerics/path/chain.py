@@ -16,7 +16,8 @@ import numpy as np
 
 from theory import InputError
 
-from .criterion import Criterion, Floats
+from .criterion import Criterion
+from .objective import Floats
 
 __all__ = ["Chain"]
 
@@ -128,8 +129,8 @@ class Chain:
         ends = np.cumsum([len(each) for each in self.log_m[1:]])
         return [np.arange(end - len(each), end) for each, end in zip(self.log_m[1:], ends, strict=True)]
 
-    def at(self, z: Floats) -> _ChainPoint:
-        """f, the sums by neuron, and the rank-one factors at z, in the log domain between layers."""
+    def at(self, z: Floats, near: _ChainPoint | None = None) -> _ChainPoint:
+        """f, the sums by neuron, and the rank-one factors at z, in the log domain between layers; `near` is of no use here."""
         hidden = _split(z, self.log_m[1:])
         feeds, log_feed, reads, log_read = [], [], [], []
         for k in range(len(self.biased)):

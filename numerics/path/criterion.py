@@ -10,110 +10,44 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from theory import InputError
 
-__all__ = ["Criterion", "Objective", "Point"]
+from .objective import Floats, gap_of
 
-Floats = NDArray[np.float64]
+__all__ = ["Criterion"]
 
-
-class Point(Protocol):
-    """What a solver sees of f = F/p at one z; arrays run over the labels 1..H."""
-
-    @property
-    def value(self) -> float:
-        """f."""
-        ...
-
-    @property
-    def incoming(self) -> Floats:
-        """The share of sum g' that enters each unit."""
-        ...
-
-    @property
-    def outgoing(self) -> Floats:
-        """The share of sum g' that leaves each unit."""
-        ...
-
-    @property
-    def slope(self) -> Floats:
-        """v = outgoing - incoming, the mean row of B under the shares; the gradient of f is v - balance."""
-        ...
-
-    def times(self, d: Floats) -> Floats:
-        """T d with T = sum_i pi_i b_i b_i'; the Hessian of f is T - v v'."""
-        ...
-
-    def range(self, d: Floats) -> tuple[float, float]:
-        """Least and largest b_i . d over the entries, or bounds of them."""
-        ...
-
-
-class Objective(Protocol):
-    """A convex f(z) = log sum_i g_i e^(b_i . z) - balance . z, in whatever form its sums are cheapest."""
-
-    @property
-    def labels(self) -> int:
-        """H."""
-        ...
-
-    @property
-    def parameters(self) -> float:
-        """p."""
-        ...
-
-    @property
-    def balance(self) -> Floats:
-        """The mean of the rows b_i: (number of outgoing - number of incoming parameters)/p of each label."""
-        ...
-
-    @property
-    def mean_log(self) -> float | None:
-        """Mean of log g over the p parameters; None where only the minimiser matters."""
-        ...
-
-    def at(self, z: Floats) -> Point:
-        """The point z, shape (H,)."""
-        ...
-
-    def classes(self) -> list[NDArray[np.intp]]:
-        """The labels, less one each, in classes that share no entry."""
-        ...
+REACH = 30.0
+"""How far, in any z, a point may borrow the exponentials of another: what they have lost to underflow stays below 1e-250."""
 
 
 @dataclass(frozen=True)
 class _Softmax:
-    """The point of a list of entries: shares pi, and the sums over them by label."""
+    """The point of a list of entries: shares base_oi x_i / (x_o total), x = e^(z - base_z), of the exponentials at base_z."""
 
     value: float
     incoming: Floats
     outgoing: Floats
-    share: Floats
+    x: Floats
+    total: float
+    base: Any
+    base_z: Floats
+    base_log: float
     entries: Criterion
 
     @property
     def slope(self) -> Floats:
         return self.outgoing - self.incoming
 
-    @cached_property
-    def _adjacency(self) -> tuple[object, object]:
-        from scipy.sparse import csr_array
-
-        size = self.entries.labels + 1
-        # Entries are in the order of their out labels: the shares are the data of a sparse matrix as they stand.
-        rows = np.searchsorted(self.entries.out, np.arange(size + 1)).astype(np.int32)
-        matrix = csr_array((self.share, self.entries.into, rows), shape=(size, size))
-        return matrix, matrix.T
-
     def times(self, d: Floats) -> Floats:
-        forward, backward = self._adjacency
         padded = np.concatenate(([0.0], d))
-        return (self.incoming + self.outgoing) * d - (forward @ padded + backward @ padded)[1:]  # type: ignore[operator]
+        forward, backward = self.base @ (self.x * padded), self.base.T @ (padded / self.x)
+        crossed = forward / (self.x * self.total) + backward * (self.x / self.total)
+        return (self.incoming + self.outgoing) * d - crossed[1:]
 
     def range(self, d: Floats) -> tuple[float, float]:
         padded = np.concatenate(([0.0], d))
@@ -127,9 +61,8 @@ class Criterion:
 
     `out`, `into`: integers in 0..labels, shape (entries,), 0 the ground; `log_mass`: log of the summed g, -inf for a dead
     entry; `count`: its number of live parameters. Dead entries (g = 0) are dropped, out of p too: otherwise a unit with
-    more dead outputs than inputs would have its minimiser at -inf. `parameters` is p, `balance` the mean row of B;
-    `mean_log` is the mean of log g over all p, from
-    which the gap needs the geometric mean.
+    more dead outputs than inputs would have its minimiser at -inf. `parameters` is p, `balance` the mean row of B,
+    `mean_log` the mean of log g over all p, which the gap needs.
 
     F is p times `at(z).value`; `gap(z)` = log(AM(g')/GM(g')) >= 0 is scale-free, and 0 only where all g' are equal. Raises
     InputError for labels out of range, lengths that differ, masses that are NaN or +inf, or no live entry.
@@ -168,21 +101,55 @@ class Criterion:
             raise InputError(f"entries need one out label, in label, mass and count each; got {o.shape} and {i.shape}")
         if o.size and not (min(o.min(), i.min()) >= 0 and max(o.max(), i.max()) <= labels):
             raise InputError(f"labels run from 0 (ground) to {labels}")
-        if np.isnan(mass).any() or np.isposinf(mass).any():
+        if not mass.max(initial=-np.inf) < np.inf:  # written so that NaN is caught
             raise InputError("the log of a mass is NaN or +inf: a sum of squares overflowed, or the model holds NaN")
         live = (mass > -np.inf) & (number > 0)
         if not live.any():
             raise InputError("no parameter lies on a path with g > 0: the network's output does not depend on any")
-        # A parameter from a label to itself has Bz = 0, as one between grounds; as such, no sum over a label counts it.
-        between = o != i
-        o, i = np.where(between, o, 0), np.where(between, i, 0)
-        o, i, mass, number = o[live], i[live], mass[live], number[live]
-        if (np.diff(o) < 0).any():
+        if not live.all():
+            o, i, mass, number = o[live], i[live], mass[live], number[live]
+        looped = (o == i) & (o > 0)
+        if looped.any():
+            # A parameter from a label to itself has Bz = 0, as one between grounds; as such, no sum over a label counts it.
+            o, i = np.where(looped, 0, o), np.where(looped, 0, i)
+        if (o[1:] < o[:-1]).any():
             order = np.argsort(o, kind="stable")
             o, i, mass, number = o[order], i[order], mass[order], number[order]
         p = float(number.sum())
-        balance = (_by(i, number, labels) - _by(o, number, labels)) / p
+        balance = (np.bincount(i, number, labels + 1) - np.bincount(o, number, labels + 1))[1:] / p
         return cls(o, i, mass, number, labels, p, balance, mean_log)
+
+    @cached_property
+    def rows(self) -> NDArray[np.int32]:
+        """Where the entries of each out label begin, and the end."""
+        return np.searchsorted(self.out, np.arange(self.labels + 2)).astype(np.int32)
+
+    def at(self, z: Floats, near: _Softmax | None = None) -> _Softmax:
+        """f, shares and sums at z, shape (H,); the exponentials of a point near by are used again, scaled by label."""
+        if near is None or np.abs(z - near.base_z).max(initial=0.0) > REACH:
+            near = self._base(z)
+        x = np.concatenate(([1.0], np.exp(z - near.base_z)))
+        fed, read = (near.base @ x) / x, (near.base.T @ (1 / x)) * x
+        total = float(fed.sum())
+        value = near.base_log + math.log(total) - float(self.balance @ z)
+        incoming, outgoing = fed[1:] / total, read[1:] / total
+        return _Softmax(value, incoming, outgoing, x, total, near.base, near.base_z, near.base_log, self)
+
+    def _base(self, z: Floats) -> _Softmax:
+        """Exponentials at z, the largest exponent taken out, so that nothing overflows."""
+        from scipy.sparse import csr_array
+
+        padded = np.concatenate(([0.0], z))
+        exponent = self.log_mass + padded[self.into]
+        exponent -= padded[self.out]
+        top = float(exponent.max())
+        exponent -= top
+        # Entries are in the order of their out labels: they are the data of a sparse matrix as they stand.
+        base = csr_array(
+            (np.exp(exponent, out=exponent), self.into, self.rows), shape=(self.labels + 1, self.labels + 1)
+        )
+        none = np.zeros(0)
+        return _Softmax(0.0, none, none, none, 1.0, base, z.copy(), top, self)
 
     def classes(self) -> list[NDArray[np.intp]]:
         """Greedy colouring in the order of the labels: labels joined by an entry are in different classes.
@@ -203,31 +170,31 @@ class Criterion:
             colour[label] = next(each for each in range(self.labels + 1) if each not in taken)
         return [np.flatnonzero(colour == each) for each in range(int(colour.max(initial=-1)) + 1)]
 
-    def at(self, z: Floats) -> _Softmax:
-        """f, shares and sums at z, shape (H,); the largest exponent is taken out, so that nothing overflows."""
-        padded = np.concatenate(([0.0], z))
-        exponent = self.log_mass + padded[self.into]
-        exponent -= padded[self.out]
-        top = exponent.max()
-        exponent -= top
-        share = np.exp(exponent, out=exponent)
-        total = share.sum()
-        share /= total
-        value = float(top) + math.log(total) - float(self.balance @ z)
-        return _Softmax(value, _by(self.out, share, self.labels), _by(self.into, share, self.labels), share, self)
+    def start(self, group: NDArray[np.intp]) -> Floats:
+        """A point to start from: the minimiser if all labels of a group had one rescaling; zeros where that is no lower.
+
+        `group`: a number 1.. for each label, shape (H,): its layer. The sums are few, so their minimum costs next to nothing.
+
+        >>> pair = Criterion.of([1, 2, 0, 0], [0, 0, 1, 2], np.log([4.0, 5.0, 1.0, 2.0]), np.ones(4), labels=2)
+        >>> [round(float(each), 6) for each in np.exp(pair.start(np.array([1, 1])))]  # 9 against 3
+        [1.732051, 1.732051]
+        """
+        from .solver import solve
+
+        zeros = np.zeros(self.labels)
+        g = np.concatenate(([0], group))
+        size = int(g.max()) + 1
+        key = g[self.out].astype(np.int64) * size + g[self.into]
+        top = float(self.log_mass.max())
+        mass = np.bincount(key, np.exp(self.log_mass - top), size * size)
+        count = np.bincount(key, self.count, size * size)
+        met = np.flatnonzero(count)
+        if not self.labels or not mass[met].all():  # sums that underflow would be taken for dead
+            return zeros
+        coarse = Criterion.of(met // size, met % size, np.log(mass[met]) + top, count[met], labels=size - 1)
+        z = np.concatenate(([0.0], solve(coarse).z))[g][1:]
+        return z if self.at(z).value < self.at(zeros).value else zeros
 
     def gap(self, z: Floats) -> float:
         """log(AM(g')/GM(g')) at z; InputError where mean_log is unknown."""
         return gap_of(self, self.at(z).value)
-
-
-def _by(label: NDArray[np.int32], weight: Floats, labels: int) -> Floats:
-    """Sums of the entries' weights by label, the ground left out."""
-    return np.bincount(label, weight, labels + 1).astype(np.float64, copy=False)[1:]
-
-
-def gap_of(objective: Objective, value: float) -> float:
-    """The gap that belongs to a value of f: f - log p - mean log g; never below zero by more than rounding."""
-    if objective.mean_log is None:
-        raise InputError("the gap needs the mean of log g; give mean_log")
-    return value - math.log(objective.parameters) - objective.mean_log

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .criterion import Floats, Objective
+from .objective import Floats, Objective
 
 __all__ = ["coordinate_step", "descend"]
 
@@ -61,12 +61,13 @@ def descend(
     """
     z = np.zeros(objective.labels) if start is None else start.copy()
     groups = objective.classes()
+    point = None
     for _ in range(sweeps):
         for group in groups:
-            point = objective.at(z)
+            point = objective.at(z, point)
             incoming, outgoing = point.incoming[group], point.outgoing[group]
             rest = max(0.0, 1.0 - float((incoming + outgoing).sum()))
             z[group] += coordinate_step(incoming, outgoing, -objective.balance[group], rest)
-        if np.abs(objective.balance - objective.at(z).slope).sum() < tolerance:
+        if np.abs(objective.balance - objective.at(z, point).slope).sum() < tolerance:
             break
     return z

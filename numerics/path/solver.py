@@ -9,8 +9,8 @@ import numpy as np
 
 from theory import InputError
 
-from .criterion import Floats, Objective, Point, gap_of
 from .descent import descend
+from .objective import Floats, Objective, Point, gap_of
 
 __all__ = ["Solution", "certificate", "solve"]
 
@@ -63,7 +63,7 @@ def solve(
         raise InputError(f"max_abs_z must be positive; got {max_abs_z}")
     origin = objective.at(np.zeros(objective.labels))
     z = np.zeros(objective.labels) if start is None else np.clip(start, -max_abs_z, max_abs_z)
-    point = origin if start is None else objective.at(z)
+    point = origin if start is None else objective.at(z, origin)
     z, point, steps, products, done = _newton(objective, z, point, max_abs_z, most_steps)
     if not done:
         z = np.clip(descend(objective, z), -max_abs_z, max_abs_z)
@@ -90,7 +90,7 @@ def _newton(
     products = 0
     for step in range(most):
         r = objective.balance - point.slope
-        tolerance = min(1e-3, 0.1 * math.sqrt(np.abs(r).sum()))
+        tolerance = min(0.1, 0.3 * math.sqrt(np.abs(r).sum()))
         free = ~_held(z, r, box)
         while True:  # a free label at the box may still be sent outward by the others: it is held as well
             d, count = _conjugate_gradients(point, np.where(free, r, 0.0), np.abs(r) / 4, free, tolerance)
@@ -105,13 +105,13 @@ def _newton(
         if decrement < STOP:
             # Quadratic convergence: one more full step costs little and makes z as exact as f is.
             last = np.clip(z + d, -box, box)
-            polished = objective.at(last)
+            polished = objective.at(last, point)
             better = polished.value <= point.value + ROUNDING * abs(point.value)
             return (last, polished, step, products, True) if better else (z, point, step, products, True)
         length = min(1.0, LONGEST_STEP / float(np.abs(d).max()))
         while True:
             trial = np.clip(z + length * d, -box, box)
-            new = objective.at(trial)
+            new = objective.at(trial, point)
             if new.value <= point.value - 0.1 * float(r @ (trial - z)) + ROUNDING * abs(point.value):
                 break
             length /= 2
