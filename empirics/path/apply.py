@@ -56,7 +56,8 @@ def rescale(
     try:
         with torch.no_grad():
             for (what, tensor, exponent), old in zip(held, saved, strict=True):
-                factor = torch.from_numpy(np.exp(exponent)).to(tensor.device)
+                with np.errstate(over="ignore"):  # what overflows is refused below, by name
+                    factor = torch.from_numpy(np.exp(exponent)).to(tensor.device)
                 tensor.copy_((old.to(torch.float64) * factor).to(tensor.dtype))
                 _survived(what, old, tensor, float(np.abs(exponent).max()))
     except BaseException:

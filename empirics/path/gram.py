@@ -129,18 +129,18 @@ class Analysis:
     def _chain(self) -> Chain | None:
         """The rank-one form, where the network is a chain of Linear layers on one vector, all live, nothing frozen."""
         by_name = {each.name: k for k, each in enumerate(self.wiring.entries)}
-        names = [f"{name}.{part}" for name, *_ in self.wiring.layers for part in ("weight", "bias")]
+        names = [f"{name}.{part}".removeprefix(".") for name, *_ in self.wiring.layers for part in ("weight", "bias")]
         if not set(by_name) <= set(names) or any(each.frozen for each in self.wiring.entries):
             return None
-        expected, m, beta, biased, ordered = np.zeros(1, dtype=np.int32), [], [], [], []
+        expected, m, beta, biased, ordered = None, [], [], [], []
         for name, source, result in self.wiring.layers:
-            into = self.into[by_name[f"{name}.weight"]].reshape(-1)
+            into = self.into[by_name[f"{name}.weight".removeprefix(".")]].reshape(-1)
             one_vector = source.value.numel() == len(into) and result.slope is not None
-            if not one_vector or not np.array_equal(into, np.broadcast_to(expected, into.shape)):
+            if not one_vector or not np.array_equal(into, np.zeros_like(into) if expected is None else expected):
                 return None
             m.append(torch.log(source.value).reshape(-1).numpy() + source.exponent * LOG_2)
             beta.append(torch.log(result.slope).reshape(-1).numpy() + result.slope_exponent * LOG_2)
-            biased.append(f"{name}.bias" in by_name)
+            biased.append(f"{name}.bias".removeprefix(".") in by_name)
             expected = self.units[name]
             ordered.append(expected)
         labels = np.concatenate(ordered)

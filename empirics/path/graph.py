@@ -105,7 +105,7 @@ class Traced:
                     values[node] = self._step(wiring, node, *args)
             except InputError as refusal:
                 where = node.target if node.op == "call_module" else f"{_name(node)}, at {node.name}"
-                raise InputError(f"path conditioning: {str(where).removeprefix(self.prefix)}: {refusal}") from None
+                raise InputError(f"path conditioning: {_own(where, self.prefix)}: {refusal}") from None
         return wiring
 
     def _input(self, wiring: Wiring, node: fx.Node, given: Any) -> Any:
@@ -136,7 +136,7 @@ class Traced:
                 raise InputError(
                     "is applied to attention scores; they may only be scaled, masked and sent through softmax"
                 )
-            return MODULES[type(module)](wiring, node.target.removeprefix(self.prefix), module, args[0])
+            return MODULES[type(module)](wiring, _own(node.target, self.prefix), module, args[0])
         name = _name(node)
         signals = [each for each in tree_flatten((args, kwargs))[0] if isinstance(each, Signal)]
         if not signals:  # sizes and constants
@@ -187,8 +187,19 @@ class Traced:
         return tuple(make(part, operator.itemgetter(k)) for k, part in enumerate(labels))
 
 
+def _own(target: Any, prefix: str) -> str:
+    """The module's name in the user's model, "" for the model itself."""
+    return "" if f"{target}." == prefix else str(target).removeprefix(prefix)
+
+
 def _name(node: fx.Node) -> str:
     return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
+
+
+class _Tracer(fx.Tracer):
+    """Buffers are nodes, so that a mask may be cut to the length of a sequence."""
+
+    proxy_buffer_attributes = True
 
 
 def trace(model: nn.Module, example: Any) -> Traced:
@@ -210,7 +221,7 @@ def trace(model: nn.Module, example: Any) -> Traced:
     prefix = "0." if type(twin) in MODULES or type(twin) in REASONS else ""
     root = nn.Sequential(twin) if prefix else twin
     try:
-        graph = fx.Tracer().trace(root)
+        graph = _Tracer().trace(root)
     except Exception as fault:
         raise InputError(
             f"the model cannot be traced ({type(fault).__name__}: {fault}); control flow on activations is not supported"
@@ -243,7 +254,7 @@ def _check_modules(traced: Traced) -> None:
     for node in traced.graph.nodes:
         if node.op != "call_module":
             continue
-        module, name = traced.modules[node.target], str(node.target).removeprefix(traced.prefix)
+        module, name = traced.modules[node.target], _own(node.target, traced.prefix)
         kind = type(module)
         if parametrize.is_parametrized(module):
             raise InputError(

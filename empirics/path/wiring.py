@@ -60,10 +60,10 @@ class Wiring:
     """Of each Linear, in order: name, the mass it reads, the mass it makes."""
 
     def parameter(self, name: str, theta: nn.Parameter, out: Tensor, into: Tensor) -> Mass:
-        """Enter a parameter. One that is frozen must not change, so its labels are pinned."""
+        """Enter a parameter, `.weight` of a nameless module. One that is frozen must not change: its labels are pinned."""
         frozen = not theta.requires_grad
         if frozen:
             self.labels.pin(out)
             self.labels.pin(into)
-        self.entries.append(Entry(name, self.tape.parameter(theta), out, into, frozen))
+        self.entries.append(Entry(name.removeprefix("."), self.tape.parameter(theta), out, into, frozen))
         return self.entries[-1].mass

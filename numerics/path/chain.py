@@ -189,15 +189,14 @@ class Chain:
         """The minimiser if all neurons of a layer were equal and there were no biases; a point to start from.
 
         u_l = log(N_l/c_l) - mean_k log(N_k/c_k), with c_l the sum of g over the N_l weights of layer l; z of layer l is
-        -(u_1 + ... + u_l). Returned only where it lowers F, zeros else.
+        -(u_1 + ... + u_l).
         """
         sums = [_log_sum(beta) + _log_sum(m) for beta, m in zip(self.log_beta, self.log_m, strict=True)]
         u = np.array([math.log(rows * columns) - c for (rows, columns, _), c in zip(self._layers, sums, strict=True)])
         levels = -np.cumsum(u - u.mean())[:-1]
-        z = np.concatenate(
+        return np.concatenate(
             [np.zeros(0), *(np.full(len(m), level) for m, level in zip(self.log_m[1:], levels, strict=True))]
         )
-        return z if self.at(z).value < self.at(np.zeros_like(z)).value else np.zeros_like(z)
 
     @classmethod
     def of(cls, weights: Sequence[np.ndarray], biases: Sequence[np.ndarray | None]) -> Chain:

@@ -171,7 +171,7 @@ class Criterion:
         return [np.flatnonzero(colour == each) for each in range(int(colour.max(initial=-1)) + 1)]
 
     def start(self, group: NDArray[np.intp]) -> Floats:
-        """A point to start from: the minimiser if all labels of a group had one rescaling; zeros where that is no lower.
+        """A point to start from: the minimiser if all labels of a group had one rescaling; zeros where sums underflow.
 
         `group`: a number 1.. for each label, shape (H,): its layer. The sums are few, so their minimum costs next to nothing.
 
@@ -181,7 +181,6 @@ class Criterion:
         """
         from .solver import solve
 
-        zeros = np.zeros(self.labels)
         g = np.concatenate(([0], group))
         size = int(g.max()) + 1
         key = g[self.out].astype(np.int64) * size + g[self.into]
@@ -190,10 +189,9 @@ class Criterion:
         count = np.bincount(key, self.count, size * size)
         met = np.flatnonzero(count)
         if not self.labels or not mass[met].all():  # sums that underflow would be taken for dead
-            return zeros
+            return np.zeros(self.labels)
         coarse = Criterion.of(met // size, met % size, np.log(mass[met]) + top, count[met], labels=size - 1)
-        z = np.concatenate(([0.0], solve(coarse).z))[g][1:]
-        return z if self.at(z).value < self.at(zeros).value else zeros
+        return np.concatenate(([0.0], solve(coarse).z))[g][1:]
 
     def gap(self, z: Floats) -> float:
         """log(AM(g')/GM(g')) at z; InputError where mean_log is unknown."""

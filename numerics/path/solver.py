@@ -44,7 +44,7 @@ class Solution:
 def solve(
     objective: Objective, *, start: Floats | None = None, max_abs_z: float = math.inf, most_steps: int = MOST_STEPS
 ) -> Solution:
-    """The minimiser of F over abs(z) <= max_abs_z, by damped Newton steps from `start` (0 if it is not given).
+    """The minimiser of F over abs(z) <= max_abs_z, by damped Newton steps from `start`, if F is lower there, or 0.
 
     A step solves (T + diag(abs(r))/4 - v v') d = r for the negative gradient r by preconditioned conjugate gradients. The
     added term keeps steps bounded where the Hessian nearly vanishes (without it z of deep nets leaves for -1e9) and
@@ -62,8 +62,11 @@ def solve(
     if not max_abs_z > 0:
         raise InputError(f"max_abs_z must be positive; got {max_abs_z}")
     origin = objective.at(np.zeros(objective.labels))
-    z = np.zeros(objective.labels) if start is None else np.clip(start, -max_abs_z, max_abs_z)
-    point = origin if start is None else objective.at(z, origin)
+    z, point = np.zeros(objective.labels), origin
+    if start is not None:
+        ahead = np.clip(start, -max_abs_z, max_abs_z)
+        there = objective.at(ahead, origin)
+        z, point = (ahead, there) if there.value < origin.value else (z, origin)
     z, point, steps, products, done = _newton(objective, z, point, max_abs_z, most_steps)
     if not done:
         z = np.clip(descend(objective, z), -max_abs_z, max_abs_z)
