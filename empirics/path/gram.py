@@ -14,8 +14,9 @@ from numerics.path.chain import Chain
 from numerics.path.criterion import Criterion
 from theory import InputError
 
-from .graph import Traced, trace
+from .graph import Traced
 from .squared import scaled
+from .tracing import trace
 from .wiring import Entry, Wiring
 
 __all__ = ["Analysis", "analyse", "diag_path_gram"]

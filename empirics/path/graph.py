@@ -1,29 +1,25 @@
-"""From a module to its graph: traced by torch.fx, walked once with labels and masses side by side."""
+"""A traced network, walked once with labels and masses side by side: what each call does to both."""
 
 from __future__ import annotations
 
-import copy
-import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
-from torch.nn.utils import parametrize
 from torch.utils._pytree import tree_flatten, tree_map
 
 from theory import InputError
 
-from .modules import MODULES, REASONS, activation
+from .modules import MODULES, activation
 from .pools import pool_adaptive, pool_average, pool_max, reduce
 from .products import add, attention, matmul, multiply, negate, softmax
 from .squared import Tape
 from .wiring import Signal, Wiring
 
-__all__ = ["Traced", "trace"]
+__all__ = ["Traced", "own_name"]
 
 STRUCTURAL = {
     "chunk", "contiguous", "expand", "flatten", "movedim", "narrow", "permute", "repeat", "repeat_interleave", "reshape",
@@ -55,6 +51,7 @@ for _n in (1, 2, 3):
     _FUNCTIONS[f"adaptive_max_pool{_n}d"] = lambda w, x, size, n=_n: pool_adaptive(w, x, n, size, average=False)
 
 
+_KNOWN_MODULES = ("torch", "_operator", "builtins", "math")
 _OF_SCORES = {
     "add",
     "iadd",
@@ -103,9 +100,14 @@ class Traced:
                     self._outputs(wiring, args[0][0])
                 else:
                     values[node] = self._step(wiring, node, *args)
-            except InputError as refusal:
-                where = node.target if node.op == "call_module" else f"{_name(node)}, at {node.name}"
-                raise InputError(f"path conditioning: {_own(where, self.prefix)}: {refusal}") from None
+            except Exception as fault:
+                where = (
+                    own_name(node.target, self.prefix) if node.op == "call_module" else f"{_name(node)}, at {node.name}"
+                )
+                why = str(fault) if isinstance(fault, InputError) else f"the example does not fit the model ({fault})"
+                raise InputError(f"path conditioning: {where}: {why}") from None
+        if next(given, None) is not None:
+            raise InputError(f"path conditioning: the example has {len(self.shapes)} inputs, more than the model takes")
         return wiring
 
     def _input(self, wiring: Wiring, node: fx.Node, given: Any) -> Any:
@@ -136,23 +138,22 @@ class Traced:
                 raise InputError(
                     "is applied to attention scores; they may only be scaled, masked and sent through softmax"
                 )
-            return MODULES[type(module)](wiring, _own(node.target, self.prefix), module, args[0])
+            return MODULES[type(module)](wiring, own_name(node.target, self.prefix), module, args[0])
         name = _name(node)
         signals = [each for each in tree_flatten((args, kwargs))[0] if isinstance(each, Signal)]
         if not signals:  # sizes and constants
-            return (
-                node.target(*args, **kwargs)
-                if node.op == "call_function"
-                else getattr(args[0], name)(*args[1:], **kwargs)
-            )
-        if name in ("size", "dim", "getattr"):
-            if name == "getattr" and args[1] not in ("shape", "ndim"):
+            call = node.target if node.op == "call_function" else operator.methodcaller(name, *args[1:], **kwargs)
+            return call(*args, **kwargs) if node.op == "call_function" else call(args[0])
+        if node.op == "call_function" and not (node.target.__module__ or "torch").startswith(_KNOWN_MODULES):
+            raise InputError(f"is a function of {node.target.__module__}, which is not looked into")
+        if name in ("size", "dim"):
+            return getattr(args[0].labels, name)(*args[1:], **kwargs)
+        if name == "getattr":
+            if args[1] not in ("shape", "ndim"):
                 raise InputError(f"reads .{args[1]} of an activation")
-            return (
-                getattr(args[0].labels, name)(*args[1:], **kwargs)
-                if name != "getattr"
-                else getattr(args[0].labels, args[1])
-            )
+            return getattr(args[0].labels, args[1])
+        if name == "getitem" and not isinstance(args[0], Signal):
+            return args[0][args[1]]
         if name in STRUCTURAL:
             return self._moved(wiring, node, args, kwargs, signals)
         if name not in _FUNCTIONS:
@@ -172,105 +173,23 @@ class Traced:
             # Labels are expanded where the activation is dense: what it views, they may have to copy.
             return getattr(a[0], "reshape" if node.target == "view" else node.target)(*a[1:], **k)
 
-        labels = call([each.labels for each in signals])
+        def part(labels: Tensor, pick: Callable[[Any], Tensor]) -> Signal:
+            if any(each.mass is None for each in signals):
+                return Signal(labels, None, gate, score)
+            masses = [each.flow for each in signals]
+            return Signal(labels, wiring.tape.linear(lambda *values: pick(call(list(values))), *masses), gate)
+
         gate, score = all(each.gate for each in signals), any(each.score for each in signals)
-        if score or any(each.mass is None for each in signals):
-            make = lambda part, pick: Signal(part, None, gate, score)  # noqa: E731
-        else:
-            make = lambda part, pick: Signal(  # noqa: E731
-                part,
-                wiring.tape.linear(lambda *masses: pick(call(list(masses))), *(each.flow for each in signals)),
-                gate,
-            )
+        labels = call([each.labels for each in signals])
         if isinstance(labels, Tensor):
-            return make(labels, lambda result: result)
-        return tuple(make(part, operator.itemgetter(k)) for k, part in enumerate(labels))
+            return part(labels, lambda result: result)
+        return tuple(part(each, operator.itemgetter(k)) for k, each in enumerate(labels))
 
 
-def _own(target: Any, prefix: str) -> str:
+def own_name(target: Any, prefix: str) -> str:
     """The module's name in the user's model, "" for the model itself."""
     return "" if f"{target}." == prefix else str(target).removeprefix(prefix)
 
 
 def _name(node: fx.Node) -> str:
     return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
-
-
-class _Tracer(fx.Tracer):
-    """Buffers are nodes, so that a mask may be cut to the length of a sequence."""
-
-    proxy_buffer_attributes = True
-
-
-def trace(model: nn.Module, example: Any) -> Traced:
-    """The graph of a copy of the model, checked against the closed list; the model itself is not called.
-
-    `example` is the input, a tensor or a tuple of tensors with samples along the first axis; one sample's shape is used.
-    Raises InputError for what cannot be traced or is not supported, naming the module or operation.
-    """
-    inputs = example if isinstance(example, tuple) else (example,)
-    if not all(isinstance(each, Tensor) and each.dim() > 0 and len(each) > 0 for each in inputs):
-        raise InputError("the example must be a tensor, or a tuple of tensors, with samples along the first axis")
-    shapes = tuple((1, *each.shape[1:]) for each in inputs)
-    _check_parameters(model)
-    try:
-        twin = copy.deepcopy(model).eval()
-    except Exception as fault:
-        raise InputError(f"the model cannot be copied ({fault}); path conditioning works on a copy") from None
-    # fx traces into the module it is given, even if that is a Linear.
-    prefix = "0." if type(twin) in MODULES or type(twin) in REASONS else ""
-    root = nn.Sequential(twin) if prefix else twin
-    try:
-        graph = _Tracer().trace(root)
-    except Exception as fault:
-        raise InputError(
-            f"the model cannot be traced ({type(fault).__name__}: {fault}); control flow on activations is not supported"
-        ) from None
-    modules = dict(root.named_modules())
-    traced = Traced(graph, modules, root, shapes, prefix)
-    _check_modules(traced)
-    return traced
-
-
-def _check_parameters(model: nn.Module) -> None:
-    names: dict[int, str] = {}
-    places: list[tuple[int, int, str]] = []
-    for name, each in model.named_parameters(remove_duplicate=False):
-        if isinstance(each, nn.parameter.UninitializedParameter):
-            raise InputError(f"{name} has no shape yet: call the model once before")
-        if id(each) in names:
-            raise InputError(f"{name} and {names[id(each)]} are one tensor: a rescaling cannot treat them apart")
-        names[id(each)] = name
-        places.append((each.data_ptr(), each.data_ptr() + each.nbytes, name))
-        if each.numel() and not all(math.isfinite(float(end)) for end in torch.aminmax(each.detach())):
-            raise InputError(f"{name} has an entry that is not finite")
-    for (_, end, name), (start, _, other) in pairwise(sorted(each for each in places if each[0])):
-        if start < end:
-            raise InputError(f"{name} and {other} share memory: a rescaling cannot treat them apart")
-
-
-def _check_modules(traced: Traced) -> None:
-    called: set[int] = set()
-    for node in traced.graph.nodes:
-        if node.op != "call_module":
-            continue
-        module, name = traced.modules[node.target], _own(node.target, traced.prefix)
-        kind = type(module)
-        if parametrize.is_parametrized(module):
-            raise InputError(
-                f"path conditioning: {name} is parametrised ({kind.__name__}): remove the parametrisation first"
-            )
-        if kind not in MODULES:
-            reason = next(
-                (REASONS[each] for each in kind.__mro__ if each in REASONS), "is not on the list of supported modules"
-            )
-            raise InputError(f"path conditioning: {name}: {kind.__name__} {reason}")
-        own = {each for each, _ in module.named_parameters(recurse=False)}
-        if not own <= {"weight", "bias"}:
-            raise InputError(
-                f"path conditioning: {name} has parameters {sorted(own)}: is it a wrapped {kind.__name__}?"
-            )
-        if own and kind is not nn.PReLU:
-            if id(module) in called:
-                raise InputError(f"path conditioning: {name} is used more than once, with one weight for both places")
-            called.add(id(module))

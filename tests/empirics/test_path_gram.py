@@ -17,7 +17,7 @@ from numerics.path import Chain, Criterion, solve
 from theory import InputError
 from theory.path.lifting import mlp
 
-EXACT = settings(derandomize=True, deadline=None, max_examples=20)
+EXACT = settings(derandomize=True, deadline=None, max_examples=30)
 
 
 class Paths:
@@ -90,6 +90,14 @@ def unrolled(model, length):
                 for i in window:
                     paths.edge((stage - 1, c, i), (stage, c, j), factor)
             shape = (shape[0], width)
+        elif isinstance(m, (nn.AdaptiveAvgPool1d, nn.AdaptiveMaxPool1d)):
+            n, width = shape[1], m.output_size
+            for c, j in product(range(shape[0]), range(width)):
+                window = range(j * n // width, -(-(j + 1) * n // width))
+                for i in window:
+                    factor = 1 / len(window) if isinstance(m, nn.AdaptiveAvgPool1d) else 1.0
+                    paths.edge((stage - 1, c, i), (stage, c, j), factor)
+            shape = (shape[0], width)
         elif isinstance(m, nn.Flatten):
             for c, i in product(range(shape[0]), range(shape[1])):
                 paths.edge((stage - 1, c, i), (stage, c * shape[1] + i))
@@ -118,6 +126,8 @@ def sequences(draw):
             nn.MaxPool1d(2, 1),
             nn.MaxPool1d(3, 2, padding=1, ceil_mode=True),
             nn.AvgPool1d(2, 1),
+            nn.AdaptiveAvgPool1d(3),
+            nn.AdaptiveMaxPool1d(3),
             nn.AvgPool1d(3, 2, padding=1, ceil_mode=True),
             nn.AvgPool1d(3, 2, padding=1, ceil_mode=True, count_include_pad=False),
         )
