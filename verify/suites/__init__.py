@@ -48,6 +48,9 @@ def find(selection: Sequence[str], files: Sequence[str] = ()) -> list[Claim]:
     name. Raises InputError with the near miss.
     """
     mine = [claim for name in files for claim in collect(_load(str(Path(name).resolve())))]
+    twice = [claim.id for k, claim in enumerate(mine) if claim.id in {each.id for each in mine[:k]}]
+    if twice:
+        raise InputError(f"two of the files define a claim {twice[0]!r}: rename one, or give it another suite")
     if not selection:
         return mine if files else [claim for name in SUITES for claim in _suite(name)]
     found: dict[str, Claim] = {}
