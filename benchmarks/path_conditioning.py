@@ -105,18 +105,18 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 }
 
 
-def as_they_see_it(model: nn.Module) -> nn.Module:
+def as_they_see_it(model: nn.Module, *, pools: bool = True) -> nn.Module:
     """A copy whose lifting has the authors' objective: no batch normalisation, and averages not squared.
 
     Their squared network keeps the weights 1/k^2 of an average over k x k, where the lifting has 1/k^4: a divisor of k does
-    that. Their code is given the model itself less its normalisation.
+    that for ours. With `pools=False`, which is what their code is given, averages stay as they are.
     """
     twin = copy.deepcopy(model)
     for name, module in list(twin.named_modules()):
         parent, _, child = name.rpartition(".")
         if isinstance(module, nn.BatchNorm2d):
             setattr(twin.get_submodule(parent), child, nn.Identity())
-        if isinstance(module, (nn.AvgPool2d, nn.AdaptiveAvgPool2d)):
+        if pools and isinstance(module, (nn.AvgPool2d, nn.AdaptiveAvgPool2d)):
             size = 8 if isinstance(module, nn.AvgPool2d) else 4
             setattr(twin.get_submodule(parent), child, nn.AvgPool2d(size, divisor_override=size))
     return twin
@@ -150,9 +150,9 @@ def ours(model: nn.Module, example: Tensor, maxpool: str) -> tuple[Any, dict[str
 
 def objective(analysis: Any, rows: dict[str, Any]) -> float:
     """F/p over the parameters of the analysis for (Bz) by name."""
-    total, mean, count, grams = [], 0.0, 0, analysis.grams()
-    for name, (value, exponent) in grams.items():
-        bz = np.broadcast_to(rows[name], value.shape)
+    total, mean, count = [], 0.0, 0
+    for entry, value, exponent in analysis.grams():
+        bz = np.broadcast_to(rows[entry.name], value.shape)
         total.append(np.log(float((value.numpy() * np.exp(bz)).sum())) + exponent * np.log(2))
         mean, count = mean + float(bz.sum()), count + value.numel()
     return float(np.logaddexp.reduce(total)) - mean / count
@@ -199,12 +199,13 @@ def main() -> None:
     for name in options.nets.split(","):
         build, shape = NETWORKS[name]
         torch.manual_seed(0)
-        model, example = build(), torch.zeros(1, *shape)
+        model, example = build(), torch.randn(1, *shape)
         plain = as_they_see_it(model)
         theirs_s, theirs_value = float("nan"), float("nan")
         seconds, (found, rows, analysis) = best_of(options.repeats, lambda: ours(plain, example, "max"))  # noqa: B023
         if peer is not None:
-            theirs_s, (bz, _) = best_of(1, lambda: peer(plain, n_iter=10, tol=1e-2, resnet=name == "resnet18_c"))  # noqa: B023
+            bare = as_they_see_it(model, pools=False)
+            theirs_s, (bz, _) = best_of(1, lambda: peer(bare, n_iter=10, tol=1e-2, resnet=name == "resnet18_c"))  # noqa: B023
             sizes = [each.numel() for each in plain.parameters()]
             names = [each for each, _ in plain.named_parameters()]
             parts = dict(zip(names, torch.split(bz.to(torch.float64), sizes), strict=True))

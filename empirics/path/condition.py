@@ -17,7 +17,7 @@ from .apply import rescale
 from .gram import Analysis, analyse
 from .unchanged import deviation, outputs
 
-__all__ = ["Receipt", "path_condition"]
+__all__ = ["Receipt", "change_scales", "path_condition"]
 
 BOX = 60.0
 """Default max_abs_z where a parameter is not float64: e^(60/2) is 1e13, and a float32 ends at 1e-38."""
@@ -108,6 +108,21 @@ def path_condition(
     objective, start, dead = analysis.criterion()
     found = solve(objective, start=start, max_abs_z=box)
     z = np.concatenate(([0.0], found.z))
+    change = change_scales(model, example, analysis, z, optimizer, exact=not smooth)
+    settings = {"maxpool": maxpool, "smooth": smooth, "max_abs_z": box if math.isfinite(box) else None}
+    return _receipt(model, analysis, found, z, change, dead, objective.parameters, settings)
+
+
+def change_scales(
+    model: nn.Module,
+    example: Any,
+    analysis: Analysis,
+    z: np.ndarray,
+    optimizer: torch.optim.Optimizer | None = None,
+    *,
+    exact: bool = True,
+) -> float:
+    """Rescale in place by the log-factors z (H+1,), z[0] = 0; the outputs' relative change, or an error and all put back."""
     exponents = {
         entry.name: np.broadcast_to((z[out] - z[into]) / 2, entry.mass.value.shape)
         for entry, out, into in zip(analysis.wiring.entries, analysis.out, analysis.into, strict=True)
@@ -118,7 +133,7 @@ def path_condition(
     try:
         change = deviation(before, outputs(model, example))
         tolerance = TOLERANCES[_coarsest(model)]
-        if not smooth and not change <= tolerance:
+        if exact and not change <= tolerance:
             raise InputError(
                 f"path conditioning changed the outputs by {change:.2e} of their size, more than {tolerance:.0e}: the forward "
                 "pass does something that its traced graph does not show. Everything was put back"
@@ -126,8 +141,7 @@ def path_condition(
     except BaseException:
         undo()
         raise
-    settings = {"maxpool": maxpool, "smooth": smooth, "max_abs_z": box if math.isfinite(box) else None}
-    return _receipt(model, analysis, found, z, change, dead, objective.parameters, settings)
+    return change
 
 
 def _coarsest(model: nn.Module) -> torch.dtype:
@@ -159,7 +173,7 @@ def _receipt(
     for name, each in model.named_parameters():
         entry = entries.get(name)
         if entry is None:
-            skipped.append((name, each.numel(), "not on a path of the traced graph"))
+            skipped.append((name, each.numel(), "no path parameter: an activation's slope, or not on the traced graph"))
         elif entry.frozen:
             skipped.append((name, each.numel(), "frozen: the units it touches keep their scale"))
         elif name in dead:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ from .squared import scaled
 from .tracing import trace
 from .wiring import Entry, Wiring
 
-__all__ = ["Analysis", "analyse", "diag_path_gram"]
+__all__ = ["Analysis", "analyse", "diag_path_gram", "pairs"]
 
 LOG_2 = math.log(2)
 
@@ -45,11 +46,11 @@ def diag_path_gram(model: nn.Module, example: Any, *, maxpool: str = "sum") -> d
     """
     analysis = analyse(model, example, maxpool=maxpool)
     found = {}
-    for name, (value, exponent) in analysis.grams().items():
+    for entry, value, exponent in analysis.grams():
         g = scaled(value, exponent)
         if not bool(torch.isfinite(g).all()) or bool(((g == 0) & (value > 0)).any()):
-            raise InputError(f"g of {name} leaves the range of float64: it is near 2^{exponent}")
-        found[name] = g
+            raise InputError(f"g of {entry.name} leaves the range of float64: it is near 2^{exponent}")
+        found[entry.name] = g
     return found
 
 
@@ -69,15 +70,13 @@ class Analysis:
     units: dict[str, np.ndarray]
     settings: dict[str, Any]
 
-    def grams(self) -> dict[str, tuple[Tensor, int]]:
-        """(value, power of two) of g by parameter name; zero only where no path leads, else refused as underflow."""
-        found = {}
+    def grams(self) -> Iterator[tuple[Entry, Tensor, int]]:
+        """(entry, value, power of two) of each parameter's g; zero only where no path leads, else refused as underflow."""
         for entry in self.wiring.entries:
             value, exponent = entry.mass.gram()
             if value.numel() and not float(value.min()) > 0:
                 self._hold(entry, value)
-            found[entry.name] = (value, exponent)
-        return found
+            yield entry, value, exponent
 
     def _hold(self, entry: Entry, value: Tensor) -> None:
         """Underflow is not death: zeros of g must be zeros of reachability, which a walk with 1 for every weight decides."""
@@ -103,18 +102,16 @@ class Analysis:
         if chain is not None:
             return chain, chain.start(), dead
         parts, logs = [], 0.0
-        for (name, (value, exponent)), entry, out, into in zip(
-            self.grams().items(), self.wiring.entries, self.out, self.into, strict=True
-        ):
+        for (entry, value, exponent), out, into in zip(self.grams(), self.out, self.into, strict=True):
             scale, number = exponent * LOG_2, value.numel()
             live = None if number and float(value.min()) > 0 else value > 0
             if live is not None:
                 number = int(live.sum())
-                dead[name] = value.numel() - number
+                dead[entry.name] = value.numel() - number
             if entry.frozen or not number:
                 continue
             logs += _log_sum(value if live is None else value[live]) + number * scale
-            parts.append(_pairs(value, live, scale, out, into))
+            parts.append(pairs(value, live, scale, out, into))
         if not parts:
             raise InputError(
                 "no trainable parameter lies on a path with weight: is the last layer zero, or everything frozen?"
@@ -182,7 +179,7 @@ def _log_sum(positive: Tensor) -> float:
     return float(torch.log(product).sum() + torch.log(flat[whole:]).sum())
 
 
-def _pairs(
+def pairs(
     value: Tensor, live: Tensor | None, scale: float, out: np.ndarray, into: np.ndarray
 ) -> tuple[np.ndarray, ...]:
     """(out, in, log of summed g, count) of one parameter: summed over kernels, over columns and over rows of equal labels."""

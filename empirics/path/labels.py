@@ -42,8 +42,8 @@ class Labels:
                 one, other = one.narrow(axis, 0, 1), other.narrow(axis, 0, 1)
         differs = one != other
         if bool(differs.any()):
-            pairs = torch.stack((one[differs], other[differs]))
-            self.ties.append(np.unique(pairs.numpy(), axis=1) if pairs.shape[1] > 4096 else pairs.numpy())
+            met = np.unique((one[differs] * self.count + other[differs]).numpy())
+            self.ties.append(np.stack(np.divmod(met, self.count)))
 
     def pin(self, labels: Tensor) -> None:
         """Tie to the ground."""

@@ -61,6 +61,8 @@ def _check_parameters(model: nn.Module) -> None:
     for name, each in model.named_parameters(remove_duplicate=False):
         if isinstance(each, nn.parameter.UninitializedParameter):
             raise InputError(f"{name} has no shape yet: call the model once before")
+        if not each.is_floating_point():
+            raise InputError(f"{name} is of {each.dtype}; path conditioning takes real floating-point parameters")
         if id(each) in names:
             raise InputError(f"{name} and {names[id(each)]} are one tensor: a rescaling cannot treat them apart")
         names[id(each)] = name

@@ -202,13 +202,45 @@ def test_as_much_flows_into_every_label_as_out_of_it(case):
     analysis = analyse(model, x)
     parameters, total = dict(model.named_parameters()), np.zeros(analysis.labels + 1)
     size = np.zeros(analysis.labels + 1)
-    for (name, (value, exponent)), o, i in zip(analysis.grams().items(), analysis.out, analysis.into, strict=True):
-        flow = (value * parameters[name].detach() ** 2).numpy() * 2.0**exponent
+    for (entry, value, exponent), o, i in zip(analysis.grams(), analysis.out, analysis.into, strict=True):
+        flow = (value * parameters[entry.name].detach() ** 2).numpy() * 2.0**exponent
         for labels, sign in ((o, -1), (i, 1)):
             np.add.at(total, np.broadcast_to(labels, flow.shape), sign * flow)
             np.add.at(size, np.broadcast_to(labels, flow.shape), flow)
     assert np.abs(total[1:]).max() <= 1e-11 * size[1:].max()
     assert (size[1:] > 0).any()
+
+
+class Form(nn.Module):
+    def __init__(self, form):
+        super().__init__()
+        self.form = form
+
+    def forward(self, x):
+        return self.form(x)
+
+
+@pytest.mark.parametrize(
+    ("form", "same"),
+    [
+        (lambda x: x.mean((2, 3)), nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())),
+        (lambda x: x.sum((2, 3)), nn.Sequential(nn.AvgPool2d(4, divisor_override=1), nn.Flatten())),
+        (lambda x: (x * -3).flatten(1), nn.Sequential(nn.AvgPool2d(1, divisor_override=3), nn.Flatten())),
+        (lambda x: (x / 2).flatten(1), nn.Sequential(nn.AvgPool2d(1, divisor_override=2), nn.Flatten())),
+    ],
+)
+def test_fixed_edges_are_squared(form, same):
+    """Means, sums and numbers, against pools whose windows were written out: the factor of a product against its inverse."""
+    torch.manual_seed(6)
+    top, bottom = nn.Conv2d(2, 3, 3), nn.LazyLinear(2)
+    one, other = nn.Sequential(top, Form(form), bottom).double(), nn.Sequential(top, same, bottom).double()
+    x = torch.zeros(1, 2, 6, 6).double()
+    one(x)
+    a, b = diag_path_gram(one, x), diag_path_gram(other, x)
+    power = 81.0 if form(torch.ones(1, 1, 1, 1)).min() < 0 else 1.0  # -3 squared, where the pool has 1/3 squared
+    for name in ("0.weight", "0.bias", "2.weight"):
+        assert torch.allclose(a[name], power * b[name], rtol=1e-13, atol=0), name
+    assert torch.allclose(a["2.bias"], b["2.bias"])
 
 
 def test_the_reference_with_batch_normalisation_and_pools():

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from empirics.path import path_condition
+from empirics.path import equinormalise, path_condition
 from theory import InputError
 
 
@@ -237,6 +237,16 @@ def test_a_forward_pass_that_the_graph_does_not_show_is_put_back():
     assert all(torch.equal(each, before[name]) for name, each in model.state_dict().items())
 
 
+def test_a_change_that_shows_in_the_models_own_mode_alone_is_put_back():
+    model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2)).double().train()
+    model[0].register_forward_hook(lambda module, args, y: torch.tanh(y) if module.training else y)
+    before = bits(model)
+    with pytest.raises(InputError, match="does something that its traced graph does not show"):
+        path_condition(model, torch.randn(5, 4).double())
+    assert all(torch.equal(each, before[name]) for name, each in model.state_dict().items())
+    assert path_condition(model.eval(), torch.randn(5, 4).double()).max_output_change < 1e-12
+
+
 def test_small_cases():
     """One layer: nothing to rescale; a module that is itself a layer; two inputs, several outputs."""
     layer = nn.Linear(4, 3).double()
@@ -262,3 +272,16 @@ def test_small_cases():
     assert receipt.max_output_change == 0
     assert {name for name, *_ in receipt.skipped} == {"0.weight", "0.bias"}
     assert all(torch.isfinite(each).all() for each in receipt.factors.values())
+
+
+def test_equinormalisation_balances_every_unit_and_is_not_path_conditioning():
+    model, x = mlp(scale=2.0)
+    y = model(x)
+    z = equinormalise(model, x)
+    assert torch.allclose(model(x), y, rtol=1e-12)
+    squares = [each.detach() ** 2 for each in model.parameters()]
+    into = [squares[0].sum(1) + squares[1], squares[2].sum(1) + squares[3]]
+    assert torch.allclose(into[0], squares[2].sum(0), rtol=1e-8)
+    assert torch.allclose(into[1], squares[4].sum(0), rtol=1e-8)
+    other, x = mlp(scale=2.0)
+    assert not torch.allclose(path_condition(other, x).factors["0"], z["0"], atol=0.1)

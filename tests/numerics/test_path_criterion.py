@@ -136,8 +136,36 @@ def test_the_certificate_bounds_the_excess_and_is_sharp_where_it_is_near(case, d
     excess = criterion.at(z).value - best.value
     bound = certificate(criterion, z)
     assert bound >= excess - 1e-14
-    near = certificate(criterion, best.z + 0.01 * (z - best.z))
-    assert near <= 1.1 * (criterion.at(best.z + 0.01 * (z - best.z)).value - best.value) + 1e-13
+    close = best.z + 0.01 * (z - best.z)
+    excess = criterion.at(close).value - best.value
+    assert 0.999 * excess - 1e-14 <= certificate(criterion, close) <= 1.1 * excess + 1e-13
+
+
+@pytest.mark.parametrize("seed", [17, 369, 370, 373, 380])
+def test_every_accepted_step_lowers_the_criterion(seed):
+    """Far from the minimum the whole Newton step may raise F, and does in four of these: hence the line search."""
+    rng, values = np.random.default_rng(seed), []
+    labels, extra = int(rng.integers(1, 7)), int(rng.integers(0, 12))
+    out = np.concatenate((np.arange(1, labels + 1), np.zeros(labels, int), rng.integers(0, labels + 1, extra)))
+    into = np.concatenate((np.zeros(labels, int), np.arange(1, labels + 1), rng.integers(0, labels + 1, extra)))
+    mass, count = rng.normal(0, 2, len(out)), rng.integers(1, 6, len(out))
+    for scale in (3, 10):
+        far = np.concatenate(([0.0], rng.uniform(-scale, scale, labels)))
+        criterion = Criterion.of(out, into, mass + far[into] - far[out], count, labels=labels)
+
+        class Watched:
+            def __getattr__(self, name, criterion=criterion):
+                return getattr(criterion, name)
+
+            def at(self, z, near=None, criterion=criterion):
+                if near is not None:  # the point that was accepted last
+                    values[-1].append(near.value)
+                return criterion.at(z, near)
+
+        values.append([])
+        found = solve(Watched())
+        assert all(later <= before + 1e-15 * abs(before) for before, later in pairwise(values[-1]))
+        assert found.certificate < 1e-12
 
 
 def test_a_certificate_is_infinite_where_the_dual_point_is_none():

@@ -11,7 +11,7 @@ import pytest
 from numerics import admit, predict
 from numerics.path import Chain, solve
 from numerics.statement import evaluate_statement
-from theory import InputError, formula
+from theory import InputError, formula, topic
 from theory.path.random_init import expected_g
 
 
@@ -237,3 +237,18 @@ def test_refusals_name_the_parameter():
         value("path.coordinate_update", incoming=1, outgoing=1, rest=0, fan_in=2, fan_out=2, parameters=3)
     with pytest.raises(InputError, match="cannot sum"):
         value("path.coordinate_update", incoming=1, outgoing=1, rest=1, fan_in=2, fan_out=2, parameters=4)
+
+
+def test_every_example_of_the_catalogue_evaluates():
+    for each in topic("path"):
+        short, long = (predict(each.id, each.example, digits=digits).value for digits in (15, 40))
+        assert short.kind in ("ball", "exact")
+
+        def apart(a, r, b):
+            if isinstance(a, dict):
+                return max(apart(a[name], r[name], b[name]) for name in a)
+            if isinstance(a, tuple):
+                return max((apart(*part) for part in zip(a, r, b, strict=True)), default=0)
+            return abs(Fraction(a) - Fraction(b)) > Fraction(r) + Fraction(1, 10**35)
+
+        assert not apart(short.midpoint, short.radius, long.midpoint), each.id

@@ -77,6 +77,14 @@ def is_zero(matrix):
     return matrix.to_Matrix().is_zero_matrix
 
 
+def test_incoming_parameters_have_minus_one_and_outgoing_ones_plus_one():
+    """The sign by which theta' = theta e^(-Bz/2) multiplies incoming parameters, biases among them, by e^(+z/2)."""
+    assert mlp([1, 1, 1]).rescalings.T.tolist() == [[-1, -1, 1, 0]]
+    stream = GRAPHS["residual"]
+    rows = dict(zip((each.name for each in stream.parameters), stream.rescalings.tolist(), strict=True))
+    assert (rows["a0"], rows["m10"], rows["c02"]) == ([-1, 0, 0, 0, 0], [1, 0, 0, -1, 0], [-1, 0, 0, 0, 1])
+
+
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_lifting_and_function_are_invariant_and_G_transforms_by_congruence(graph):
     theta = numbers(graph)
