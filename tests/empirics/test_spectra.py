@@ -1,6 +1,7 @@
 """Spectra of weights: levels that hold on noise, planted spikes found, the verdict's rule, what is refused, field reports."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ from numerics import predict
 from numerics.mp import MarchenkoPastur
 from theory import InputError
 
-DATA = Path("/work/shared/data")
+DATA = Path(os.environ.get("ASSAY_SHARED") or Path(__file__).parents[3] / "shared") / "data"
 
 
 @pytest.fixture(scope="module")
